@@ -1,0 +1,1 @@
+"""What a run leaves behind: columns with units, the recorder, estimates."""

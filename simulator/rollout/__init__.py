@@ -1,0 +1,1 @@
+"""One generation replica: its running batch, its KV memory and its clock."""
