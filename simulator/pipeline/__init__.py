@@ -1,0 +1,1 @@
+"""The RL loop as SimPy processes: batches, controller, trainer, weight sync, placement."""
