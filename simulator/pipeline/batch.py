@@ -5,6 +5,7 @@ generate the same answers; only the rounds they take differ.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -68,9 +69,7 @@ def draw_batch(scenario: Scenario, streams: Streams, step: int) -> RolloutBatch:
     )
 
 
-def _rounds(
-    scenario: Scenario, streams: Streams, step: int, decode_tokens: IntArray
-) -> IntArray:
+def _rounds(scenario: Scenario, streams: Streams, step: int, decode_tokens: IntArray) -> IntArray:
     speculation = scenario.speculation
     draft_length = speculation.active_draft_length
     if draft_length == 0:
@@ -100,12 +99,10 @@ def split_among_replicas(
     prompt = batch.prompt.tolist()
     prompt_tokens = batch.prompt_tokens.tolist()
     rounds = batch.rounds.tolist()
-    growth = (
-        (batch.response_tokens - 1) / np.maximum(batch.rounds, 1)
-    ).tolist()
+    growth = ((batch.response_tokens - 1) / np.maximum(batch.rounds, 1)).tolist()
     bounds = [batch.size * part // replicas for part in range(replicas + 1)]
     parts: list[list[Sequence]] = []
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         part: list[Sequence] = []
         previous = -1
         for index in range(first, last):

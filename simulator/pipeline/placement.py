@@ -53,7 +53,11 @@ def place(resolved: ResolvedScenario, parallelism: EngineParallelism) -> Placeme
         )
     target = _target(resolved, parallelism)
     drafter = draft_network(scenario.speculation, target, resolved.draft_model)
-    memory = generation_memory(target, drafter, scenario.engine)
+    typical = float(
+        scenario.workload.prompts.typical_lengths(101).mean()
+        + scenario.workload.responses.typical_lengths(101).mean()
+    )
+    memory = generation_memory(target, drafter, scenario.engine, typical)
     _refuse_what_does_not_fit(scenario, memory, parallelism)
     return Placement(
         parallelism=parallelism,
@@ -89,9 +93,10 @@ def candidates(resolved: ResolvedScenario, max_gpus: int) -> Iterator[EnginePara
         for data in _ranks(engine.data_parallel, _data_choices(model, max_gpus // tensor)):
             for expert in _ranks(engine.expert_parallel, _expert_choices(model, tensor, data)):
                 ranks = tensor * data
-                is_whole = ranks % expert == 0 and scenario.generation_gpus % (
-                    ranks * engine.pipeline_parallel
-                ) == 0
+                is_whole = (
+                    ranks % expert == 0
+                    and scenario.generation_gpus % (ranks * engine.pipeline_parallel) == 0
+                )
                 if is_whole:
                     yield EngineParallelism(
                         tensor=tensor,
@@ -186,9 +191,7 @@ def _refuse_what_does_not_fit(
     scenario: Scenario, memory: GenerationMemory, parallelism: EngineParallelism
 ) -> None:
     workload = scenario.workload
-    longest = workload.max_response_tokens + float(
-        workload.prompts.typical_lengths(1000).max()
-    )
+    longest = workload.max_response_tokens + float(workload.prompts.typical_lengths(1000).max())
     missing = memory.missing_bytes(longest)
     if missing > 0:
         raise InfeasibleError(

@@ -1,7 +1,7 @@
 """One replication of a scenario: placement, draws, the loop, and generation at its own pace."""
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from simulator.costs.round_table import RoundTable
 from simulator.costs.training import TrainingCost, training_cost
@@ -98,7 +98,7 @@ class Runner:
         scenario = self.resolved.scenario
         streams = Streams(scenario.seed, replication)
 
-        @lru_cache(maxsize=None)
+        @cache
         def batches(step: int) -> RolloutBatch:
             return draw_batch(scenario, streams, step)
 

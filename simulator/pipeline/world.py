@@ -26,9 +26,17 @@ SimEvents = Generator[simpy.Event, Any, None]
 class StageTimes(Protocol):
     """Seconds of everything around generation."""
 
-    data_s: float
-    reward_s: float
-    prepare_s: float
+    @property
+    def data_s(self) -> float:
+        """Drawing prompts and building the batch [s]."""
+
+    @property
+    def reward_s(self) -> float:
+        """From the last rollout to the last reward [s]."""
+
+    @property
+    def prepare_s(self) -> float:
+        """From the update to engines with new weights [s]."""
 
     def training(self, batch: RolloutBatch) -> TrainingCost:
         """Seconds of log-probabilities and update for this batch."""
@@ -94,9 +102,7 @@ class World:
         try:
             self.env.run(until=self._trainer)
         except RuntimeError as error:
-            waiting = sorted(
-                step for step, event in self._generated.items() if not event.triggered
-            )
+            waiting = sorted(step for step, event in self._generated.items() if not event.triggered)
             raise StuckError(
                 f"the pipeline waits for itself at {self.env.now:.3f} s: {self.version} of "
                 f"{self.settings.steps} updates done, batches {waiting} not generated"
@@ -120,9 +126,7 @@ class World:
             yield self.env.timeout(self.stages.data_s)
             record.submitted_s = self.env.now
             batch = self._drawn[step] = self.batches(step)
-            parts = split_among_replicas(
-                batch, len(self.replicas), self.settings.shares_prefill
-            )
+            parts = split_among_replicas(batch, len(self.replicas), self.settings.shares_prefill)
             done = [
                 replica.submit(step, part)
                 for replica, part in zip(self.replicas, parts, strict=True)

@@ -169,7 +169,8 @@ class EmpiricalAcceptance(FrozenModel):
         """Empirical quantile at the normal's probability, shape of ``normal`` [tokens]."""
         ordered = np.sort(np.asarray(self.lengths, dtype=np.float64))
         positions = (np.arange(ordered.size) + 0.5) / ordered.size
-        return np.minimum(np.interp(ndtr(normal), positions, ordered), draft_length + 1.0)
+        lengths: FloatArray = np.interp(ndtr(normal), positions, ordered)
+        return np.minimum(lengths, draft_length + 1.0)
 
     def second_moments(self, lengths: FloatArray, draft_length: int) -> FloatArray:
         """Mean square of a round's tokens for requests of these lengths [tokens^2]."""

@@ -66,7 +66,7 @@ class GammaLength(FrozenModel):
         """Quantile of the gamma law at the normal's probability, shape of ``normal`` [tokens]."""
         probability = np.clip(ndtr(normal), _TAIL, 1.0 - _TAIL)
         quantile: FloatArray = gammaincinv(self.shape, probability)
-        return quantile * (self.mean / self.shape)
+        return np.asarray(quantile * (self.mean / self.shape))
 
     def mean_tokens(self) -> float:
         """Mean before the limit cuts [tokens]."""
@@ -84,7 +84,8 @@ class EmpiricalLength(FrozenModel):
         """Empirical quantile at the normal's probability, shape of ``normal`` [tokens]."""
         ordered = np.sort(np.asarray(self.samples, dtype=np.float64))
         positions = (np.arange(ordered.size) + 0.5) / ordered.size
-        return np.interp(ndtr(normal), positions, ordered)
+        lengths: FloatArray = np.interp(ndtr(normal), positions, ordered)
+        return lengths
 
     def mean_tokens(self) -> float:
         """Mean of the observations [tokens]."""

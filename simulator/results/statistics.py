@@ -67,9 +67,7 @@ def generation_seconds(records: Sequence[StepRecord], is_synchronous: bool) -> F
 
 def policy_lags(recorder: Recorder, steps: range) -> IntArray:
     """Updates between each rollout's first weights and the policy it trains (rule S5) [steps]."""
-    lags = [
-        batch - version for batch, _, version, _ in recorder.admissions if batch in steps
-    ]
+    lags = [batch - version for batch, _, version, _ in recorder.admissions if batch in steps]
     return np.asarray(lags, dtype=np.int64)
 
 

@@ -20,15 +20,24 @@ class DrawnRollouts(Protocol):
     """What the tables need of a drawn batch."""
 
     @property
-    def step(self) -> int: ...
+    def step(self) -> int:
+        """Step that trains the batch [1]."""
+
     @property
-    def prompt_tokens(self) -> IntArray: ...
+    def prompt_tokens(self) -> IntArray:
+        """Prompt length of each rollout [tokens]."""
+
     @property
-    def response_tokens(self) -> IntArray: ...
+    def response_tokens(self) -> IntArray:
+        """Response length of each rollout [tokens]."""
+
     @property
-    def rounds(self) -> IntArray: ...
+    def rounds(self) -> IntArray:
+        """Decode or verify rounds of each rollout [1]."""
+
     @property
-    def is_clipped(self) -> npt.NDArray[np.bool_]: ...
+    def is_clipped(self) -> npt.NDArray[np.bool_]:
+        """Whether the limit cut the response."""
 
 
 def step_table(runs: Sequence[tuple[int, Recorder]], steps: range) -> "pd.DataFrame":

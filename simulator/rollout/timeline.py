@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from simulator.costs.generation import GenerationCosts
 from simulator.costs.layers import FloatArray
@@ -65,14 +66,15 @@ def price_plan(plan: BatchPlan, table: RoundTable, start_s: float) -> Timeline:
     seconds = iterations * (low + high) / 2.0
     has_prompts = plan.prefill_tokens > 0
     if has_prompts.any():
-        seconds[has_prompts] = iterations[has_prompts] * _with_prompts(
-            table.costs, plan, has_prompts
-        )
+        with_prompts_s = _with_prompts(table.costs, plan, has_prompts)
+        seconds[has_prompts] = iterations[has_prompts] * with_prompts_s
     edges = np.concatenate([[start_s], start_s + np.cumsum(seconds)])
     return Timeline(plan, edges)
 
 
-def _with_prompts(costs: GenerationCosts, plan: BatchPlan, chosen: FloatArray) -> FloatArray:
+def _with_prompts(
+    costs: GenerationCosts, plan: BatchPlan, chosen: npt.NDArray[np.bool_]
+) -> FloatArray:
     return costs.round_cost(
         plan.sequences[chosen].astype(np.float64),
         plan.context_tokens[chosen],

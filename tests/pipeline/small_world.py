@@ -69,15 +69,13 @@ def run_world(
     open_batches=None,
     replicas=2,
     max_sequences=10**9,
-    costs=LinearCosts(),
+    costs=None,
 ):
     """Run the loop and return its recorder."""
-    placement = SimpleNamespace(
-        replicas=replicas, limits=BatchLimits(max_sequences, 8192, 1e15, 1)
-    )
+    placement = SimpleNamespace(replicas=replicas, limits=BatchLimits(max_sequences, 8192, 1e15, 1))
     settings = LoopSettings(
         steps=steps,
         synchrony=BoundedLag(max_policy_lag=lag, max_open_batches=open_batches or lag + 1),
         shares_prefill=True,
     )
-    return World(placement, LinearTable(costs), stages, source, settings).run()
+    return World(placement, LinearTable(costs or LinearCosts()), stages, source, settings).run()

@@ -1,5 +1,7 @@
 """The loop: closed forms, accounts that close, lag that stays in its bound."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -125,13 +127,11 @@ def test_lag_zero_never_generates_under_training():
 def test_a_longer_leash_never_slows_generation_of_equal_rollouts():
     paces = [
         step_seconds(
-            run_world(
-                three_seconds(), ConstantStages(), steps=12, lag=lag, costs=FIXED_ROUND
-            ).steps
+            run_world(three_seconds(), ConstantStages(), steps=12, lag=lag, costs=FIXED_ROUND).steps
         )[-6:].mean()
         for lag in (0, 1, 2, 4)
     ]
-    assert all(later <= earlier + 1e-9 for earlier, later in zip(paces, paces[1:], strict=False))
+    assert all(later <= earlier + 1e-9 for earlier, later in pairwise(paces))
 
 
 def test_synchronous_pace_is_submission_to_last_completion():

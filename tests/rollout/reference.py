@@ -54,7 +54,5 @@ def step_every_iteration(
             if sequence.rounds_left == 0:
                 completed[sequence.rollout] = now
             else:
-                decoding.append(
-                    _Live(sequence, sequence.context_tokens, sequence.rounds_left)
-                )
+                decoding.append(_Live(sequence, sequence.context_tokens, sequence.rounds_left))
     return completed

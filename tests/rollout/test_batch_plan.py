@@ -35,9 +35,7 @@ def limits(max_sequences=UNLIMITED, max_batched_tokens=8192, kv_tokens=1e15, que
     return BatchLimits(max_sequences, max_batched_tokens, kv_tokens, query_tokens)
 
 
-work = st.lists(
-    st.tuples(st.integers(0, 60), st.integers(1, 50)), min_size=1, max_size=40
-)
+work = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 50)), min_size=1, max_size=40)
 
 
 @given(work, st.integers(1, 12), st.integers(1, 80), st.integers(1, 8))
@@ -64,16 +62,12 @@ def test_cutting_a_plan_anywhere_changes_nothing(items, max_sequences, cut, kv_t
     bounds = limits(max_sequences, 64, kv_tokens=float(kv_tokens))
     state = BatchState(waiting=deque(sequences))
     whole = price_plan(plan_batch(state, bounds), LinearTable(), 0.0)
-    expected = dict(
-        zip((s.rollout for s in whole.plan.completed), whole.completed_s, strict=True)
-    )
+    expected = dict(zip((s.rollout for s in whole.plan.completed), whole.completed_s, strict=True))
     pieces, now = {}, 0.0
     while not state.is_empty:
         plan = plan_batch(state, bounds, until=cut)
         timeline = price_plan(plan, LinearTable(), now)
-        pieces.update(
-            zip((s.rollout for s in plan.completed), timeline.completed_s, strict=True)
-        )
+        pieces.update(zip((s.rollout for s in plan.completed), timeline.completed_s, strict=True))
         state, now = plan.end, timeline.end_s
     assert pieces.keys() == expected.keys()
     for rollout, instant in expected.items():
@@ -83,9 +77,7 @@ def test_cutting_a_plan_anywhere_changes_nothing(items, max_sequences, cut, kv_t
 @given(work, st.integers(110, 300))
 def test_tight_memory_loses_nothing_and_is_never_exceeded(items, kv_tokens):
     sequences = make_sequences(*zip(*items, strict=True))
-    plan = plan_batch(
-        BatchState(waiting=deque(sequences)), limits(kv_tokens=float(kv_tokens))
-    )
+    plan = plan_batch(BatchState(waiting=deque(sequences)), limits(kv_tokens=float(kv_tokens)))
     assert sorted(s.rollout for s in plan.completed) == list(range(len(sequences)))
     assert sorted(s.rollout for s in plan.admitted) == list(range(len(sequences)))
     held = plan.sequences * (plan.context_tokens + plan.context_spread)

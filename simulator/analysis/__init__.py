@@ -1,0 +1,1 @@
+"""From runs to answers: projections, comparisons, plots, files."""

@@ -1,0 +1,1 @@
+"""Pure functions from specs and shapes to seconds, bytes and FLOP."""
