@@ -148,8 +148,8 @@ def _scores_one_layer_s(target: Target, batch: RankBatch, window: float | None) 
         new_tokens,
         prefix,
         heads,
-        attention.kv_lora_rank,
-        attention.qk_rope_head_dim,
+        attention.qk_nope_head_dim + attention.qk_rope_head_dim,
+        attention.v_head_dim,
     )
 
 

@@ -64,8 +64,8 @@ def training_cost(
 def delivered_flops_per_s(model: ModelSpec, profile: HardwareProfile, training: Training) -> float:
     """Model FLOP that one GPU delivers in training [FLOP/s]."""
     peak = profile.device.peak_flops_per_s[training.precision]
-    kind = "moe" if model.is_moe else "dense"
-    mfu = training.mfu or profile.training.mfu[training.precision][kind]
+    rate = profile.training.mfu[training.precision]
+    mfu = training.mfu or (rate.moe if model.is_moe else rate.dense)
     return peak * mfu * training.efficiency
 
 

@@ -1,8 +1,8 @@
 """A GPU, its links and the fitted cost of its kernels and of the engine's software.
 
 One YAML under ``hardware_profiles/`` is one :class:`HardwareProfile`. Datasheet rates stand
-beside fitted coefficients; every fitted entry carries its own :class:`Provenance`, so that a
-projection can say what it rests on.
+beside fitted coefficients; every fitted entry carries its own provenance, so that a projection can
+say what it rests on.
 """
 
 from typing import Literal
@@ -10,6 +10,14 @@ from typing import Literal
 from pydantic import Field
 
 from simulator.base import FrozenModel
+from simulator.specs.kernels import (
+    CollectiveFit,
+    DecodeAttentionFit,
+    ExchangeFit,
+    GemmFit,
+    MoeFit,
+    PrefillAttentionFit,
+)
 
 Precision = Literal["bf16", "fp8", "fp4"]
 """What a user asks for; a profile maps it to the kernels that engines run."""
@@ -17,30 +25,10 @@ Precision = Literal["bf16", "fp8", "fp4"]
 KernelPrecision = Literal["bf16", "fp8", "fp8_block", "nvfp4"]
 """What a kernel table measures: ``fp8`` scales per tensor, ``fp8_block`` per 128 x 128 block."""
 
+CachePrecision = Literal["bf16", "fp8"]
+"""Precision of the KV cache."""
+
 PositiveFloat = Field(gt=0)
-
-
-class Provenance(FrozenModel):
-    """Where a fitted entry comes from and how well it holds out."""
-
-    source: str
-    """Data set or paper that was fitted, with its version."""
-    table: str
-    """Table or figure inside the source."""
-    backend: str
-    """Engine whose kernels were measured."""
-    points: int = Field(ge=0)
-    """Measured rows available [1]."""
-    heldout_points: int = Field(ge=0)
-    """Rows of the shapes kept out of the fit [1]."""
-    heldout_median_error: float = Field(ge=0)
-    """Median absolute relative error on the held-out shapes [1]."""
-    heldout_p90_error: float = Field(ge=0)
-    """90th percentile of the same [1]."""
-    fit_range: dict[str, tuple[float, float]] = {}
-    """Smallest and largest value of each regressor that was fitted, in its own unit."""
-    note: str = ""
-    """Anything a reader must know: traps avoided, scaling applied."""
 
 
 class Device(FrozenModel):
@@ -73,3 +61,101 @@ class Network(FrozenModel):
     """Rate between GPU and host memory [bytes/s]."""
     source: str
     """Datasheet or file the rates come from."""
+
+
+class KernelChoice(FrozenModel):
+    """Kernels that an engine runs when a user asks for a precision."""
+
+    gemm: KernelPrecision
+    """Kernel of dense matrix products."""
+    moe: KernelPrecision
+    """Kernel of the experts."""
+
+
+class Kernels(FrozenModel):
+    """Fitted kernels of one GPU, by the precision that was measured."""
+
+    gemm: dict[KernelPrecision, GemmFit]
+    """Dense matrix products."""
+    decode_attention: dict[CachePrecision, DecodeAttentionFit]
+    """Attention over a cache of grouped-query heads."""
+    prefill_attention: dict[CachePrecision, PrefillAttentionFit]
+    """Attention of prompts with grouped-query heads."""
+    latent_decode_attention: dict[CachePrecision, DecodeAttentionFit]
+    """Attention over a cache of latents."""
+    latent_prefill_attention: dict[CachePrecision, PrefillAttentionFit]
+    """Attention of prompts with latent heads."""
+    moe: dict[KernelPrecision, MoeFit]
+    """Grouped matrix products of experts."""
+    all_reduce: tuple[CollectiveFit, ...] = Field(min_length=1)
+    """All-reduce by number of ranks, ascending."""
+    expert_exchange: ExchangeFit
+    """Dispatch and combine of tokens among expert ranks."""
+
+
+class EngineSoftware(FrozenModel):
+    """CPU work of the inference engine, and what launching kernels without CUDA graphs costs."""
+
+    step_s: float = Field(ge=0)
+    """Scheduling, input preparation and sampling of one iteration [s]."""
+    request_s: float = Field(ge=0)
+    """The same, for each running sequence [s]."""
+    speculative_round_s: float = Field(ge=0)
+    """What a speculative round adds to an iteration [s]."""
+    verify_token_s: float = Field(ge=0)
+    """Rejection sampling of one verified token [s]."""
+    draft_pass_s: float = Field(ge=0)
+    """Least time of one forward pass of the drafter, inside the captured range [s]."""
+    captured_tokens: int = Field(gt=0)
+    """Tokens of an iteration up to which CUDA graphs are captured [tokens]."""
+    eager_step_s: float = Field(ge=0)
+    """Least time of the target's forward pass beyond the captured range [s]."""
+    eager_draft_pass_s: float = Field(ge=0)
+    """Least time of one forward pass of the drafter beyond the captured range [s]."""
+    ngram_request_s: float = Field(ge=0)
+    """Look-up of n-gram proposals for one sequence [s]."""
+    ngram_context_token_s: float = Field(ge=0)
+    """The same, for each token of its context [s]."""
+    source: str
+    """Where these come from: measured, fitted on what, or assumed."""
+
+
+class TrainingRate(FrozenModel):
+    """Model FLOP utilisation of well-tuned pre-training, relative to the peak of its precision."""
+
+    dense: float = Field(gt=0, le=1)
+    """Models without experts [1]."""
+    moe: float = Field(gt=0, le=1)
+    """Models with experts [1]."""
+
+
+class TrainingFit(FrozenModel):
+    """Measured training rates of one GPU."""
+
+    mfu: dict[Precision, TrainingRate]
+    """Utilisation by precision; a missing precision is not supported for training."""
+    source: str
+    """Rows that the medians were taken over."""
+
+
+class HardwareProfile(FrozenModel):
+    """One GPU with its links, kernels, engine software and training rates."""
+
+    schema_version: Literal[1] = 1
+    """Version of this document's schema [1]."""
+    name: str
+    """Name that scenarios use."""
+    description: str
+    """One line for people."""
+    device: Device
+    """Datasheet rates."""
+    network: Network
+    """Links."""
+    kernel_choice: dict[Precision, KernelChoice]
+    """Kernels behind each precision that the GPU supports."""
+    kernels: Kernels
+    """Fitted kernels."""
+    software: EngineSoftware
+    """Engine software."""
+    training: TrainingFit
+    """Training rates."""
