@@ -65,28 +65,26 @@ def exchange_rows(gpu: str, table: str) -> "pd.DataFrame":
         return _deep_ep_rows(rows)
     chosen = rows[rows["kernel_source"] == _ONE_SIDED_ROWS]
     keys = ["moe_ep_size", "num_tokens", "hidden_size", "topk"]
-    total = chosen.groupby(keys, as_index=False)["seconds"].sum()
+    total: pd.DataFrame = chosen.groupby(keys)["seconds"].sum().reset_index()
     copies = np.minimum(total["topk"], total["moe_ep_size"] - 1)
     values = total["num_tokens"] * copies * total["hidden_size"]
-    return total.assign(
-        ranks=total["moe_ep_size"],
-        moved_bytes=values * (_NVFP4_BYTES + _ELEMENT_BYTES),
-        kernel_source=_ONE_SIDED_ROWS,
-    )
+    total["ranks"] = total["moe_ep_size"]
+    total["moved_bytes"] = values * (_NVFP4_BYTES + _ELEMENT_BYTES)
+    total["kernel_source"] = _ONE_SIDED_ROWS
+    return total
 
 
 def _deep_ep_rows(rows: "pd.DataFrame") -> "pd.DataFrame":
     chosen = rows[rows["comm_backend"].isin(["deepep_ll", "deepep_ht"])]
     keys = ["comm_backend", "ep_size", "num_tokens", "hidden_size", "topk", "num_experts"]
-    both = chosen.groupby(keys, as_index=False)["seconds"].sum()
-    total = both.groupby(keys[1:], as_index=False)["seconds"].min()
+    both = chosen.groupby(keys)["seconds"].sum().reset_index()
+    total: pd.DataFrame = both.groupby(keys[1:])["seconds"].min().reset_index()
     copies = np.minimum(total["topk"], total["ep_size"] - 1)
     values = total["num_tokens"] * copies * total["hidden_size"]
-    return total.assign(
-        ranks=total["ep_size"],
-        moved_bytes=2.0 * _ELEMENT_BYTES * values,
-        kernel_source="deepep_ll, deepep_ht",
-    )
+    total["ranks"] = total["ep_size"]
+    total["moved_bytes"] = 2.0 * _ELEMENT_BYTES * values
+    total["kernel_source"] = "deepep_ll, deepep_ht"
+    return total
 
 
 def fit_exchange(rows: "pd.DataFrame", table: str) -> ExchangeFit:

@@ -32,7 +32,10 @@ _MOE_COLUMNS = (
     "moe_ep_size",
 )
 _ROUTING = "power_law_1.01"
-_NARROWEST_SHARD = 128
+_NARROWEST = 128
+"""Narrower products and shards are less than a tile and behave differently [1]."""
+_MOST_EXPERTS_PER_TOKEN = 16
+"""More only occur in models whose experts work on a compressed hidden state [1]."""
 _TWO_MATRIX_HIDDEN = 2688
 """Hidden size of models whose experts have two matrices instead of three."""
 
@@ -41,9 +44,9 @@ _GEMM_STARTS = (
     (3e-6, 0.7, 0.8, 0.3, 2e5, 300.0, 1e6, 0.3, 1.5),
 )
 _MOE_STARTS = (
-    (2e-5, 0.5, 0.7, 1.0, 0.2, 0.9, 8.0, 2.0, 1e-8),
-    (3e-5, 0.7, 0.9, 3.0, 0.4, 0.7, 20.0, 1.0, 1e-7),
-    (1e-5, 0.4, 0.8, 0.3, 0.6, 1.0, 50.0, 4.0, 5e-7),
+    (2e-5, 0.5, 0.7, 1.0, 0.5, 0.9, 8.0, 2.0, 1e-8),
+    (3e-5, 0.7, 0.9, 3.0, 0.8, 0.7, 20.0, 1.0, 1e-7),
+    (1e-5, 0.4, 0.8, 0.3, 1.2, 1.0, 50.0, 4.0, 5e-7),
 )
 UNFITTED = Provenance(
     source="",
@@ -57,9 +60,13 @@ UNFITTED = Provenance(
 
 
 def gemm_rows(gpu: str, choice: TableChoice) -> "pd.DataFrame":
-    """Measured dense products of one precision."""
+    """Measured dense products of one precision, at least a tile wide and deep."""
     rows = read_table(gpu, choice.table)
-    return rows[rows["gemm_dtype"] == choice.dtype].reset_index(drop=True)
+    return rows[
+        (rows["gemm_dtype"] == choice.dtype)
+        & (rows["n"] >= _NARROWEST)
+        & (rows["k"] >= _NARROWEST)
+    ].reset_index(drop=True)
 
 
 def fit_gemm(
@@ -98,15 +105,15 @@ def fit_gemm(
 def moe_rows(gpu: str, choice: TableChoice) -> "pd.DataFrame":
     """Measured expert layers of one kernel under mildly skewed routing.
 
-    Left out: two-matrix experts, one expert a token, shards narrower than a tile.
+    Left out: two-matrix experts, one or very many experts a token, shards narrower than a tile.
     """
     rows = read_table(gpu, choice.table)
     return rows[
         (rows["moe_dtype"] == choice.dtype)
         & rows["kernel_source"].str.contains(choice.kernel, regex=False)
         & (rows["distribution"] == _ROUTING)
-        & (rows["topk"] > 1)
-        & (rows["inter_size"] / rows["moe_tp_size"] >= _NARROWEST_SHARD)
+        & rows["topk"].between(2, _MOST_EXPERTS_PER_TOKEN)
+        & (rows["inter_size"] / rows["moe_tp_size"] >= _NARROWEST)
         & (rows["hidden_size"] != _TWO_MATRIX_HIDDEN)
     ].reset_index(drop=True)
 
@@ -118,9 +125,9 @@ def fit_moe(rows: "pd.DataFrame", precision: KernelPrecision, device: Device, ta
         return MoeFit(
             launch_s=c[0],
             compute_efficiency=c[1],
-            memory_efficiency=c[2],
+            memory_efficiency=min(c[2], 1.0),
             norm=1.0 + min(c[3], 20.0),
-            imbalance=min(c[4], 2.0),
+            imbalance=min(c[4], 3.0),
             spread=min(c[5], 3.0),
             tile_rows=c[6],
             activation_traffic=c[7],

@@ -35,10 +35,16 @@ def tables_root() -> Path:
 
 
 def source_name() -> str:
-    """Package and version of the tables, as profiles name their source."""
-    from importlib.metadata import version
+    """Package and version of the tables, as profiles name their source.
 
-    return f"{PACKAGE} {version(PACKAGE)}"
+    Rows that a user brings, without the package, get no version.
+    """
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"{PACKAGE} {version(PACKAGE)}"
+    except PackageNotFoundError:
+        return PACKAGE
 
 
 def read_table(gpu: str, table: str) -> "pd.DataFrame":

@@ -30,10 +30,13 @@ def moe_s(
 ) -> FloatArray:
     """Seconds of the routed experts of one layer [s].
 
-    ``rows = T K / ep ep^imbalance``, ``active = E/ep (1 - exp(-(rows / (E/ep))^spread))``,
+    ``rows = T min(K/ep + u (1 - 1/ep), K, E/ep)``: a fair share, and on top the hottest experts,
+    which a share ``u`` (imbalance) of all tokens visits; no expert sees a token twice.
+    ``active = E/ep (1 - exp(-(rows / (E/ep))^spread))``,
     ``t = t0 + || 6 h i (rows + tile active) / (P ec),
     (3 h i w active + a rows (2 h + 3 i) 2) / (W em), c active ||_p``. For uniform routing and a
-    spread of 1, ``active`` is the expected number of touched experts.
+    spread of 1, ``active`` is the expected number of touched experts. The law of the load is that
+    of the routing in the fitted tables, which is skewed; an imbalance of 0 is even routing.
 
     Parameters
     ----------
@@ -88,7 +91,8 @@ def moe_seconds(
     )
     local_experts = experts / ranks
     mean_rows = count * chosen / ranks
-    rows = mean_rows * np.minimum(ranks**fit.imbalance, ranks)
+    load = chosen / ranks + fit.imbalance * (1.0 - 1.0 / ranks)
+    rows = count * np.minimum(load, np.minimum(chosen, local_experts))
     active = local_experts * -np.expm1(-((rows / local_experts) ** fit.spread))
     inner = inner / splits
     weight_bytes = _MATRICES * width * inner * ELEMENT_BYTES[precision]
@@ -103,5 +107,7 @@ def moe_seconds(
         / (bytes_per_s * fit.memory_efficiency),
         fit.expert_s * active,
     )
-    bound = flops_per_row * mean_rows / peak_flops_per_s
+    bound = np.maximum(
+        flops_per_row * mean_rows / peak_flops_per_s, weight_bytes * active / bytes_per_s
+    )
     return np.where(count > 0, np.maximum(seconds, bound), 0.0)

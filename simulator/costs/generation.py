@@ -103,9 +103,9 @@ class GenerationCosts:
         if software is not None:
             floor_s = np.where(is_eager, software.eager_draft_pass_s, software.draft_pass_s)
         verified = shape.sequences * self.query_tokens
-        first_s = np.maximum(draft_pass_s(self.drafter, batch, verified), floor_s)
+        first_s: FloatArray = np.maximum(draft_pass_s(self.drafter, batch, verified), floor_s)
         if self.draft_length == 1:
             return first_s
         later = one_token_each(batch)
-        later_s = np.maximum(draft_pass_s(self.drafter, later, shape.sequences), floor_s)
+        later_s: FloatArray = np.maximum(draft_pass_s(self.drafter, later, shape.sequences), floor_s)
         return first_s + (self.draft_length - 1) * later_s

@@ -4,6 +4,7 @@
 uses the same one, as an engineer would who switches it on.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,7 +19,6 @@ from simulator.specs.model import ModelSpec
 from simulator.specs.parallelism import EngineParallelism
 from simulator.specs.resolved import ResolvedScenario
 from simulator.specs.scenario import Scenario
-from simulator.specs.speculation import Speculation
 from simulator.units import format_gib
 
 _UNLIMITED = 2**40
@@ -103,7 +103,7 @@ def candidates(resolved: ResolvedScenario, max_gpus: int) -> Iterator[EnginePara
                         data=data,
                         pipeline=engine.pipeline_parallel,
                         expert=expert,
-                        drafter_tensor=_drafter_ranks(scenario.speculation, tensor),
+                        drafter_tensor=_drafter_ranks(resolved, tensor),
                     )
 
 
@@ -135,9 +135,12 @@ def _expert_choices(model: ModelSpec, tensor: int, data: int) -> list[int]:
     return choices + ([1] if data == 1 and ranks > 1 else [])
 
 
-def _drafter_ranks(speculation: Speculation, tensor: int) -> int:
-    wanted = speculation.drafter.tensor_parallel
-    if wanted > tensor or tensor % wanted:
+def _drafter_ranks(resolved: ResolvedScenario, tensor: int) -> int:
+    wanted = resolved.scenario.speculation.drafter.tensor_parallel
+    if wanted == "auto":
+        draft = resolved.draft_model
+        return tensor if draft is None else math.gcd(tensor, draft.attention.num_heads)
+    if tensor % wanted:
         raise InfeasibleError(
             f"speculation.drafter.tensor_parallel: {wanted} must divide the engine's "
             f"tensor_parallel, here {tensor}"
@@ -147,9 +150,10 @@ def _drafter_ranks(speculation: Speculation, tensor: int) -> int:
 
 def _target(resolved: ResolvedScenario, parallelism: EngineParallelism) -> Target:
     engine = resolved.scenario.engine
+    profile = resolved.profile
     return Target(
         model=resolved.model,
-        profile=resolved.profile,
+        profile=profile.ideal() if engine.software == "ideal" else profile,
         parallelism=parallelism,
         precision=engine.precision,
         kv_precision=engine.kv_precision,

@@ -115,7 +115,8 @@ class GroupCorrelation(FrozenModel):
             One variate a rollout, shape ``(rollouts,)`` [1].
         """
         shared = self.within_group
-        return np.sqrt(shared) * prompt_normal + np.sqrt(1.0 - shared) * sample_normal
+        mixed: FloatArray = np.sqrt(shared) * prompt_normal + np.sqrt(1.0 - shared) * sample_normal
+        return mixed
 
 
 class TruncatedLength(FrozenModel):

@@ -90,4 +90,5 @@ def _column(records: Sequence[StepRecord], name: str) -> FloatArray:
 def _overlap(
     start: FloatArray, end: FloatArray, window_start: FloatArray, window_end: FloatArray
 ) -> FloatArray:
-    return np.maximum(np.minimum(end, window_end) - np.maximum(start, window_start), 0.0)
+    shared: FloatArray = np.minimum(end, window_end) - np.maximum(start, window_start)
+    return np.maximum(shared, 0.0)

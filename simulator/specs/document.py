@@ -26,7 +26,9 @@ MAX_DEPTH = 32
 MAX_VALUES = 250_000
 
 _SCALAR_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
-_TEXT_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "timestamp", "merge", "value"))
+_TEXT_TAGS = frozenset(
+    f"tag:yaml.org,2002:{name}" for name in ("str", "timestamp", "merge", "value")
+)
 
 
 class MalformedError(Exception):
@@ -186,7 +188,9 @@ class _Builder:
                 raise MalformedError("a key of a mapping must be text", line)
             if key in mapping:
                 first = self.lines[*path, key]
-                raise MalformedError(f"duplicate key {key}; it already stands in line {first}", line)
+                raise MalformedError(
+                    f"duplicate key {key}; it already stands in line {first}", line
+                )
             self.lines[*path, key] = line
             mapping[key] = self.value(value_node, (*path, key), depth + 1)
         return mapping
@@ -221,6 +225,8 @@ def _foreign_tag(node: Any, line: int) -> MalformedError:
 
 def _refuse_excess(values: int, depth: int, line: int) -> None:
     if values > MAX_VALUES:
-        raise MalformedError(f"more than {MAX_VALUES:,} values, counting every use of an alias", line)
+        raise MalformedError(
+            f"more than {MAX_VALUES:,} values, counting every use of an alias", line
+        )
     if depth > MAX_DEPTH:
         raise MalformedError(f"nested more than {MAX_DEPTH} levels deep", line)

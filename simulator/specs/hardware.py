@@ -5,7 +5,9 @@ beside fitted coefficients; every fitted entry carries its own provenance, so th
 say what it rests on.
 """
 
-from typing import Literal
+import math
+from collections.abc import Mapping
+from typing import Literal, Self, TypeVar
 
 from pydantic import Field
 
@@ -27,6 +29,11 @@ KernelPrecision = Literal["bf16", "fp8", "fp8_block", "nvfp4"]
 
 CachePrecision = Literal["bf16", "fp8"]
 """Precision of the KV cache."""
+
+Name = TypeVar("Name", bound=str)
+Fit = TypeVar(
+    "Fit", GemmFit, DecodeAttentionFit, PrefillAttentionFit, MoeFit
+)
 
 PositiveFloat = Field(gt=0)
 
@@ -53,6 +60,8 @@ class Network(FrozenModel):
     """GPUs in one host [1]."""
     scale_up_bytes_per_s: float = PositiveFloat
     """NVLink rate of one GPU [bytes/s]."""
+    scale_up_latency_s: float = Field(ge=0)
+    """Latency of NVLink that each doubling of the ranks of a collective adds [s]."""
     scale_out_bytes_per_s: float = PositiveFloat
     """Network rate of one GPU beyond the NVLink domain [bytes/s]."""
     scale_out_latency_s: float = Field(ge=0)
@@ -159,3 +168,39 @@ class HardwareProfile(FrozenModel):
     """Engine software."""
     training: TrainingFit
     """Training rates."""
+
+    def ideal(self) -> Self:
+        """The envelope of the hardware: kernels at their fitted rates, launched in no time, and
+        experts loaded evenly.
+
+        What a collective cannot avoid is the latency of its links. Used for opportunity studies;
+        no engine reaches it.
+        """
+        latency_s = self.network.scale_up_latency_s
+        kernels = self.kernels
+        return self.model_copy(
+            update={
+                "kernels": Kernels(
+                    gemm=_unlaunched(kernels.gemm),
+                    decode_attention=_unlaunched(kernels.decode_attention),
+                    prefill_attention=_unlaunched(kernels.prefill_attention),
+                    latent_decode_attention=_unlaunched(kernels.latent_decode_attention),
+                    latent_prefill_attention=_unlaunched(kernels.latent_prefill_attention),
+                    moe={
+                        name: fit.model_copy(update={"launch_s": 0.0, "imbalance": 0.0})
+                        for name, fit in kernels.moe.items()
+                    },
+                    all_reduce=tuple(
+                        fit.model_copy(update={"launch_s": latency_s * math.log2(fit.ranks)})
+                        for fit in kernels.all_reduce
+                    ),
+                    expert_exchange=kernels.expert_exchange.model_copy(
+                        update={"launch_s": 2.0 * latency_s, "rank_s": 2.0 * latency_s}
+                    ),
+                )
+            }
+        )
+
+
+def _unlaunched(fits: Mapping[Name, Fit]) -> dict[Name, Fit]:
+    return {name: fit.model_copy(update={"launch_s": 0.0}) for name, fit in fits.items()}

@@ -114,7 +114,7 @@ class MoeFit(FrozenModel):
     norm: float = Field(ge=1)
     """Order of the norm that joins the parts [1]."""
     imbalance: float = NonNegative
-    """Exponent of the ranks: rows of the most loaded rank over the mean are ranks to it [1]."""
+    """Rows that the most loaded rank has beyond its fair share, per token of the group [1]."""
     spread: float = Positive
     """Exponent of rows per expert in the share of experts that are touched [1]."""
     tile_rows: float = NonNegative

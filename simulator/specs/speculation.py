@@ -12,6 +12,7 @@ from simulator.policies.acceptance import (
     PositionalAcceptance,
     RequestAcceptance,
 )
+from simulator.specs.engine import AutoRanks
 from simulator.specs.hardware import Precision
 
 SpeculationMethod = Literal["none", "eagle3", "mtp", "draft_model", "ngram"]
@@ -24,8 +25,9 @@ class Drafter(FrozenModel):
     """Draft model of method ``draft_model``: a name under workloads/models or a config.json."""
     precision: Precision | None = None
     """Precision of the drafter's weights; default: the engine's."""
-    tensor_parallel: int = Field(default=1, gt=0, le=64)
-    """Ways that the drafter is split; 1 keeps it whole on each GPU [ranks]."""
+    tensor_parallel: AutoRanks = "auto"
+    """Ways that the drafter is split: 1 keeps it whole on each GPU, ``auto`` splits it like the
+    target, as vLLM does when it is not told [ranks]."""
     vocab_size: int = Field(default=32_000, gt=0)
     """Output vocabulary of an EAGLE-3 head [1]."""
     intermediate: int | None = Field(default=None, gt=0)

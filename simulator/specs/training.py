@@ -15,7 +15,7 @@ class Training(FrozenModel):
     """Precision of the matrix products in training and log-prob passes."""
     mfu: float | None = Field(default=None, gt=0, le=1)
     """Model FLOP utilisation of a well-tuned pre-training step; default: the profile's [1]."""
-    efficiency: float = Field(default=1.0, gt=0, le=1)
+    efficiency: float = Field(default=0.6, gt=0, le=1)
     """What an RL trainer keeps of that: unequal lengths, small micro-batches, offload [1]."""
     logprob_passes: int = Field(default=1, ge=0, le=4)
     """Forward passes for log-probabilities: 1 for the old policy, 2 with a reference [1]."""
