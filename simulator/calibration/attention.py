@@ -124,7 +124,7 @@ def fit_prefill(
         return PrefillAttentionFit(
             launch_s=c[0],
             compute_efficiency=c[1],
-            memory_efficiency=c[2],
+            memory_efficiency=min(c[2], 1.0),
             norm=1.0 + min(c[3], 20.0),
             idle_rows=c[4],
             prologue_tokens=c[5],

@@ -27,10 +27,6 @@ _HELD_OUT_TENTHS = 3
 _MAX_TRAINING_ROWS = 8_000
 _ROBUST_SCALE = 0.1
 _DIGITS = 5
-_EXTRA_STARTS = 3
-"""Perturbed copies of each start [1]."""
-_PERTURBATION = 0.7
-"""Standard deviation of their logarithms [1]."""
 _LOG_LIMIT = 40.0
 
 
@@ -89,8 +85,8 @@ def fit_coefficients(
         return np.asarray(np.log(predicted) - target)
 
     fits = [
-        least_squares(residuals, start, loss="soft_l1", f_scale=_ROBUST_SCALE, max_nfev=400)
-        for start in _perturbed(np.log(np.asarray(starts)))
+        least_squares(residuals, np.log(start), loss="soft_l1", f_scale=_ROBUST_SCALE, max_nfev=400)
+        for start in starts
     ]
     best = min(fits, key=lambda fit: float(fit.cost))
     coefficients = rounded(np.exp(np.clip(best.x, -_LOG_LIMIT, _LOG_LIMIT)))
@@ -98,12 +94,6 @@ def fit_coefficients(
     return FitResult(
         coefficients, len(test), float(np.median(error)), float(np.quantile(error, 0.9))
     )
-
-
-def _perturbed(starts: FloatArray) -> list[FloatArray]:
-    """The starts, and copies beside each of them that are the same in every run."""
-    noise = np.random.default_rng(0).normal(0.0, _PERTURBATION, (_EXTRA_STARTS, *starts.shape))
-    return [*starts, *(starts + noise).reshape(-1, starts.shape[1])]
 
 
 def rounded(values: FloatArray) -> FloatArray:

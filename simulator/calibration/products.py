@@ -63,9 +63,7 @@ def gemm_rows(gpu: str, choice: TableChoice) -> "pd.DataFrame":
     """Measured dense products of one precision, at least a tile wide and deep."""
     rows = read_table(gpu, choice.table)
     return rows[
-        (rows["gemm_dtype"] == choice.dtype)
-        & (rows["n"] >= _NARROWEST)
-        & (rows["k"] >= _NARROWEST)
+        (rows["gemm_dtype"] == choice.dtype) & (rows["n"] >= _NARROWEST) & (rows["k"] >= _NARROWEST)
     ].reset_index(drop=True)
 
 

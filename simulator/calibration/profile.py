@@ -113,17 +113,18 @@ def write_profile(profile: HardwareProfile, output: Path) -> None:
             f"# Written by `rollcast calibrate --gpu {profile.name}`; edits are lost when it runs "
             "again.\n# What is not fitted comes from simulator/calibration/datasheets.\n"
         )
-        yaml.dump(_plain(profile.model_dump(mode="json")), stream)
+        document = profile.model_dump(mode="json")
+        yaml.dump({**document, "kernels": _rounded(document["kernels"])}, stream)
     os.replace(draft, output)
 
 
-def _plain(value: Any) -> Any:
-    """Floats to six significant digits, tuples as lists, everything else as it is."""
+def _rounded(value: Any) -> Any:
+    """Floats to six significant digits, everything else as it is."""
     match value:
         case dict():
-            return {key: _plain(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
+            return {key: _rounded(item) for key, item in value.items()}
+        case list():
+            return [_rounded(item) for item in value]
         case float():
             return float(f"{value:.6g}")
         case _:

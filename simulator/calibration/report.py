@@ -18,10 +18,7 @@ def provenances(profile: HardwareProfile) -> Iterator[tuple[str, str, Provenance
         *(("gemm", key, fit.provenance) for key, fit in kernels.gemm.items()),
         *(("moe", key, fit.provenance) for key, fit in kernels.moe.items()),
         *(("decode attention", key, f.provenance) for key, f in kernels.decode_attention.items()),
-        *(
-            ("prefill attention", key, f.provenance)
-            for key, f in kernels.prefill_attention.items()
-        ),
+        *(("prefill attention", key, f.provenance) for key, f in kernels.prefill_attention.items()),
         *(
             ("latent decode attention", key, f.provenance)
             for key, f in kernels.latent_decode_attention.items()

@@ -234,5 +234,7 @@ def prefill_seconds(
     )
     if fit.quantise_passes:
         seconds = seconds + fit.quantise_passes * rows * key_width * _ACTIVATION_BYTES / bytes_per_s
-    bound = 2.0 * width * rows * span / peak_flops_per_s
+    bound = np.maximum(
+        2.0 * width * rows * span / peak_flops_per_s, (query_bytes + cache_bytes) / bytes_per_s
+    )
     return np.where(sequences * new > 0, np.maximum(seconds, bound), 0.0)

@@ -107,5 +107,7 @@ class GenerationCosts:
         if self.draft_length == 1:
             return first_s
         later = one_token_each(batch)
-        later_s: FloatArray = np.maximum(draft_pass_s(self.drafter, later, shape.sequences), floor_s)
+        later_s: FloatArray = np.maximum(
+            draft_pass_s(self.drafter, later, shape.sequences), floor_s
+        )
         return first_s + (self.draft_length - 1) * later_s

@@ -31,9 +31,7 @@ CachePrecision = Literal["bf16", "fp8"]
 """Precision of the KV cache."""
 
 Name = TypeVar("Name", bound=str)
-Fit = TypeVar(
-    "Fit", GemmFit, DecodeAttentionFit, PrefillAttentionFit, MoeFit
-)
+Fit = TypeVar("Fit", GemmFit, DecodeAttentionFit, PrefillAttentionFit, MoeFit)
 
 PositiveFloat = Field(gt=0)
 

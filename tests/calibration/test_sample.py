@@ -83,17 +83,13 @@ def test_shipped_attention_fits_the_sample(gpu):
         rows, "batch_size", "step", "num_heads", "num_key_value_heads"
     )
     predicted = decode_attention_s(profile, "bf16", batch, step + 1, 1, heads, groups, 128)
-    assert_holds_out(
-        errors(predicted, rows), profile.kernels.decode_attention["bf16"].provenance
-    )
+    assert_holds_out(errors(predicted, rows), profile.kernels.decode_attention["bf16"].provenance)
     rows = sample("attention", gpu=gpu, kind="context")
     batch, length, heads, groups = columns(
         rows, "batch_size", "isl", "num_heads", "num_key_value_heads"
     )
     predicted = prefill_attention_s(profile, "bf16", batch, length, 0, heads, groups, 128)
-    assert_holds_out(
-        errors(predicted, rows), profile.kernels.prefill_attention["bf16"].provenance
-    )
+    assert_holds_out(errors(predicted, rows), profile.kernels.prefill_attention["bf16"].provenance)
 
 
 @pytest.mark.parametrize("gpu", GPUS)

@@ -1,0 +1,145 @@
+"""Every kernel price: finite, monotone, never faster than the datasheet, nothing for nothing."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.costs.attention import (
+    decode_attention_s,
+    mla_decode_attention_s,
+    mla_prefill_attention_s,
+    prefill_attention_s,
+)
+from simulator.costs.collectives import all_reduce_s, moe_all_to_all_s
+from simulator.costs.experts import moe_s
+from simulator.costs.operators import elementwise_s, gemm_s, joined
+from simulator.specs.catalog import find_profile
+
+PROFILES = {gpu: find_profile(gpu) for gpu in ("gb200", "h100_sxm")}
+ASCENDING = np.unique(np.geomspace(1, 60_000, 200).round())
+
+profiles = st.sampled_from(sorted(PROFILES)).map(PROFILES.__getitem__)
+widths = st.integers(64, 20_000)
+
+
+def assert_price(seconds):
+    assert np.all(np.isfinite(seconds))
+    assert np.all(seconds > 0)
+    assert np.all(np.diff(seconds) >= -1e-12)
+
+
+@given(profiles, st.sampled_from(["bf16", "fp8", "fp8_block"]), widths, widths)
+def test_products_grow_with_tokens_and_respect_the_datasheet(profile, precision, columns, depth):
+    seconds = gemm_s(profile, precision, ASCENDING, columns, depth)
+    assert_price(seconds)
+    peak = profile.device.peak_flops_per_s["bf16" if precision == "bf16" else "fp8"]
+    assert np.all(seconds >= 2 * ASCENDING * columns * depth / peak)
+    width = 2 if precision == "bf16" else 1
+    assert np.all(seconds >= width * columns * depth / profile.device.hbm_bytes_per_s)
+
+
+@given(
+    profiles,
+    st.sampled_from(["bf16", "fp8"]),
+    st.integers(1, 1024),
+    st.integers(1, 16),
+    st.integers(1, 8),
+    st.integers(1, 16),
+)
+def test_decode_attention_grows_with_context_and_reads_the_cache(
+    profile, kv, batch, query, groups, group_size
+):
+    heads = groups * group_size
+    seconds = decode_attention_s(profile, kv, batch, ASCENDING, query, heads, groups, 128)
+    assert_price(seconds)
+    cache = batch * ASCENDING * groups * 256 * (2 if kv == "bf16" else 1)
+    assert np.all(seconds >= cache / profile.device.hbm_bytes_per_s)
+    more = decode_attention_s(profile, kv, batch, ASCENDING, query + 1, heads, groups, 128)
+    assert np.all(more >= seconds - 1e-12)
+
+
+@given(profiles, st.integers(1, 64), st.integers(1, 128), st.integers(0, 30_000))
+def test_latent_and_prefill_attention_grow(profile, batch, heads, prefix):
+    assert_price(mla_decode_attention_s(profile, "bf16", batch, ASCENDING, 1, heads, 512, 64))
+    assert_price(prefill_attention_s(profile, "bf16", batch, ASCENDING, prefix, heads, 1, 128))
+    assert_price(mla_prefill_attention_s(profile, "fp8", batch, ASCENDING, prefix, heads, 192, 128))
+
+
+@given(
+    profiles,
+    st.sampled_from(["bf16", "fp8_block"]),
+    st.sampled_from([(4096, 1536, 8, 128), (7168, 2048, 8, 256), (2048, 768, 8, 128)]),
+    st.sampled_from([(1, 1), (8, 1), (1, 8), (1, 64), (2, 16)]),
+)
+def test_experts_grow_with_tokens_and_respect_the_peak(profile, precision, shape, ranks):
+    hidden, inner, top_k, experts = shape
+    tensor, expert = ranks
+    seconds = moe_s(profile, precision, ASCENDING, *shape, tensor, expert)
+    assert_price(seconds)
+    peak = profile.device.peak_flops_per_s["bf16" if precision == "bf16" else "fp8"]
+    flops = 6 * hidden * inner * top_k * ASCENDING / (tensor * expert)
+    assert np.all(seconds >= flops / peak)
+
+
+def test_one_token_costs_less_than_all_experts():
+    profile = PROFILES["h100_sxm"]
+    few, many = moe_s(profile, "bf16", np.array([1.0, 512.0]), 4096, 1536, 8, 128, 1, 1)
+    all_weights_s = 3 * 4096 * 1536 * 128 * 2 / profile.device.hbm_bytes_per_s
+    assert few < 0.3 * all_weights_s
+    assert many > 0.8 * all_weights_s
+
+
+@given(profiles, st.sampled_from([2, 3, 4, 8, 16, 64, 72, 128, 512]))
+def test_collectives_grow_with_bytes_and_ranks(profile, ranks):
+    sizes = ASCENDING * 1000
+    assert_price(all_reduce_s(profile, sizes, ranks))
+    if ranks >= 8:  # measured all-reduces of fewer ranks do not always grow
+        more = all_reduce_s(profile, sizes, 2 * ranks)
+        assert np.all(more >= all_reduce_s(profile, sizes, ranks))
+    assert_price(moe_all_to_all_s(profile, ASCENDING, 4096, 8, ranks, 1.5))
+
+
+def test_leaving_the_nvlink_domain_costs_more_than_the_network_needs():
+    profile = PROFILES["h100_sxm"]
+    num_bytes = np.array([1e8])
+    inside, outside = (all_reduce_s(profile, num_bytes, ranks)[0] for ranks in (8, 16))
+    across = 1e8 / 8 / profile.network.scale_out_bytes_per_s
+    assert outside - inside == pytest.approx(across + 5e-6, rel=1e-6)
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_no_work_takes_no_time(profile):
+    nothing = np.zeros(2)
+    assert not gemm_s(profile, "bf16", nothing, 128, 128).any()
+    assert not decode_attention_s(profile, "bf16", nothing, 100, 1, 8, 1, 128).any()
+    assert not prefill_attention_s(profile, "bf16", nothing, 100, 0, 8, 1, 128).any()
+    assert not moe_s(profile, "bf16", nothing, 4096, 1536, 8, 128, 1, 8).any()
+    assert not all_reduce_s(profile, nothing, 8).any()
+    assert not all_reduce_s(profile, np.ones(2), 1).any()
+    assert not moe_all_to_all_s(profile, np.ones(2), 4096, 8, 1, 2.0).any()
+    assert not elementwise_s(profile, nothing).any()
+
+
+def test_norms_lie_between_the_sum_and_the_maximum():
+    assert joined(1.0, 3.0, 4.0) == pytest.approx(7.0)
+    assert joined(2.0, 3.0, 4.0) == pytest.approx(5.0)
+    assert joined(200.0, 3.0, 4.0) == pytest.approx(4.0)
+    assert joined(2.0, 0.0, 0.0) == 0.0
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_the_ideal_mode_is_never_slower(profile):
+    ideal = profile.ideal()
+    assert np.all(
+        gemm_s(ideal, "bf16", ASCENDING, 4096, 4096)
+        < gemm_s(profile, "bf16", ASCENDING, 4096, 4096)
+    )
+    assert np.all(
+        moe_s(ideal, "bf16", ASCENDING, 4096, 1536, 8, 128, 1, 8)
+        < moe_s(profile, "bf16", ASCENDING, 4096, 1536, 8, 128, 1, 8)
+    )
+    for ranks in (2, 8, 64):
+        assert np.all(
+            all_reduce_s(ideal, ASCENDING, ranks) < all_reduce_s(profile, ASCENDING, ranks)
+        )
