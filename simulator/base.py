@@ -4,7 +4,9 @@ Frozen, so that a spec can be shared and hashed; closed, so that a misspelt key 
 and without NaN or infinity, so that arithmetic further down needs no guards.
 """
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any, get_args
+
+from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class FrozenModel(BaseModel):
@@ -18,3 +20,18 @@ class FrozenModel(BaseModel):
         use_attribute_docstrings=True,
         protected_namespaces=(),
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_truth_value_is_no_number(cls, data: Any) -> Any:
+        """Python counts ``True`` as 1; a document that says so means something else."""
+        if isinstance(data, dict):
+            for name, value in data.items():
+                field = cls.model_fields.get(name)
+                if isinstance(value, bool) and field and not _takes_bool(field.annotation):
+                    raise ValueError(f"{name}: {str(value).lower()} is not allowed here")
+        return data
+
+
+def _takes_bool(annotation: Any) -> bool:
+    return annotation in (bool, Any) or any(_takes_bool(part) for part in get_args(annotation))

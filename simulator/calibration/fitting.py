@@ -27,6 +27,8 @@ _HELD_OUT_TENTHS = 3
 _MAX_TRAINING_ROWS = 8_000
 _ROBUST_SCALE = 0.1
 _DIGITS = 5
+_VANISHING = 1e-11
+"""Below what matters in any unit of a coefficient: seconds are in microseconds."""
 _LOG_LIMIT = 40.0
 
 
@@ -97,8 +99,9 @@ def fit_coefficients(
 
 
 def rounded(values: FloatArray) -> FloatArray:
-    """The values to five significant digits, which is far below their error."""
-    return np.asarray([float(f"{value:.{_DIGITS}g}") for value in values])
+    """The values to five significant digits, far below their error; what vanishes is 0."""
+    kept = np.where(values < _VANISHING, 0.0, values)
+    return np.asarray([float(f"{value:.{_DIGITS}g}") for value in kept])
 
 
 def provenance(

@@ -89,7 +89,7 @@ def _deep_ep_rows(rows: "pd.DataFrame") -> "pd.DataFrame":
 
 def fit_exchange(rows: "pd.DataFrame", table: str) -> ExchangeFit:
     """Fit dispatch and combine, held out by ranks and size."""
-    has_ranks = rows["ranks"].nunique() > 1
+    has_ranks = len(set(rows["ranks"])) > 1
 
     def build(c: FloatArray, origin: Provenance) -> ExchangeFit:
         return ExchangeFit(

@@ -32,6 +32,10 @@ _MOE_COLUMNS = (
     "moe_ep_size",
 )
 _ROUTING = "power_law_1.01"
+_MOE_NOTE = (
+    f"time of the most loaded rank under {_ROUTING} routing; imbalance belongs to that routing, "
+    "not to a model"
+)
 _NARROWEST = 128
 """Narrower products and shards are less than a tile and behave differently [1]."""
 _MOST_EXPERTS_PER_TOKEN = 16
@@ -143,11 +147,15 @@ def fit_moe(rows: "pd.DataFrame", precision: KernelPrecision, device: Device, ta
         )
 
     result = fit_coefficients(rows, MOE_SHAPE, model, _MOE_STARTS)
-    return build(result.coefficients, _origin(rows, result, table, _MOE_COLUMNS))
+    return build(result.coefficients, _origin(rows, result, table, _MOE_COLUMNS, _MOE_NOTE))
 
 
 def _origin(
-    rows: "pd.DataFrame", result: FitResult, table: str, ranges: tuple[str, ...]
+    rows: "pd.DataFrame",
+    result: FitResult,
+    table: str,
+    ranges: tuple[str, ...],
+    note: str = "",
 ) -> Provenance:
     kernels = sorted(set(rows["kernel_source"]))
     return provenance(
@@ -157,4 +165,5 @@ def _origin(
         table=table,
         kernel=", ".join(kernels),
         ranges=ranges,
+        note=note,
     )

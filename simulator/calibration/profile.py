@@ -1,6 +1,5 @@
 """A whole hardware profile: every kernel fitted, joined with the datasheet, written as YAML."""
 
-import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
@@ -115,7 +114,7 @@ def write_profile(profile: HardwareProfile, output: Path) -> None:
         )
         document = profile.model_dump(mode="json")
         yaml.dump({**document, "kernels": _rounded(document["kernels"])}, stream)
-    os.replace(draft, output)
+    draft.replace(output)
 
 
 def _rounded(value: Any) -> Any:

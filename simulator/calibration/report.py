@@ -14,23 +14,19 @@ _HEADER = (
 def provenances(profile: HardwareProfile) -> Iterator[tuple[str, str, Provenance]]:
     """Name, precision or ranks, and provenance of each fitted kernel."""
     kernels = profile.kernels
-    for name, precision, fit in (
-        *(("gemm", key, fit.provenance) for key, fit in kernels.gemm.items()),
-        *(("moe", key, fit.provenance) for key, fit in kernels.moe.items()),
-        *(("decode attention", key, f.provenance) for key, f in kernels.decode_attention.items()),
-        *(("prefill attention", key, f.provenance) for key, f in kernels.prefill_attention.items()),
-        *(
-            ("latent decode attention", key, f.provenance)
-            for key, f in kernels.latent_decode_attention.items()
-        ),
-        *(
-            ("latent prefill attention", key, f.provenance)
-            for key, f in kernels.latent_prefill_attention.items()
-        ),
-        *(("all-reduce", f"{fit.ranks} ranks", fit.provenance) for fit in kernels.all_reduce),
-        ("expert exchange", "all ranks", kernels.expert_exchange.provenance),
+    for kind, fits in (
+        ("gemm", kernels.gemm),
+        ("moe", kernels.moe),
+        ("decode attention", kernels.decode_attention),
+        ("prefill attention", kernels.prefill_attention),
+        ("latent decode attention", kernels.latent_decode_attention),
+        ("latent prefill attention", kernels.latent_prefill_attention),
     ):
-        yield name, precision, fit
+        for precision, fit in fits.items():
+            yield kind, precision, fit.provenance
+    for reduction in kernels.all_reduce:
+        yield "all-reduce", f"{reduction.ranks} ranks", reduction.provenance
+    yield "expert exchange", "all ranks", kernels.expert_exchange.provenance
 
 
 def error_table(profiles: Sequence[HardwareProfile]) -> str:

@@ -19,8 +19,8 @@ def all_reduce_s(profile: HardwareProfile, num_bytes: npt.ArrayLike, ranks: int)
     """Seconds of an all-reduce [s].
 
     ``t = t0 + bytes / rate + r sqrt(bytes)`` for measured ranks. Between them the next larger one
-    counts; above, ``t0`` grows with ``log2(ranks)`` and the bytes with ``(n - 1) / n`` (ring). Beyond
-    the NVLink domain each GPU also reduces its share of the bytes over the network.
+    counts; above, ``t0`` grows with ``log2(ranks)`` and the bytes with ``(n - 1) / n`` (ring).
+    Beyond the NVLink domain each GPU also reduces its share of the bytes over the network.
 
     Parameters
     ----------

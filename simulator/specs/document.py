@@ -195,7 +195,7 @@ class _Builder:
             mapping[key] = self.value(value_node, (*path, key), depth + 1)
         return mapping
 
-    def _scalar(self, node: Any, line: int) -> None | bool | int | float | str:
+    def _scalar(self, node: Any, line: int) -> bool | int | float | str | None:
         if _tag(node) in _TEXT_TAGS:
             text = str(node.value)
             if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):

@@ -37,6 +37,6 @@ class Engine(FrozenModel):
     prefix_caching: bool = True
     """Whether answers of one group share the prefill of their prompt."""
     software: Literal["measured", "ideal"] = "measured"
-    """``measured`` charges launches and the engine's CPU work; ``ideal`` is the envelope without."""
+    """``measured`` charges launches and CPU work; ``ideal`` is the envelope without them."""
     captured_tokens: int | None = Field(default=None, gt=0)
     """CUDA-graph capture limit, tokens per iteration; default: the profile's [tokens]."""

@@ -73,7 +73,7 @@ def test_latent_and_prefill_attention_grow(profile, batch, heads, prefix):
     st.sampled_from([(1, 1), (8, 1), (1, 8), (1, 64), (2, 16)]),
 )
 def test_experts_grow_with_tokens_and_respect_the_peak(profile, precision, shape, ranks):
-    hidden, inner, top_k, experts = shape
+    hidden, inner, top_k, _ = shape
     tensor, expert = ranks
     seconds = moe_s(profile, precision, ASCENDING, *shape, tensor, expert)
     assert_price(seconds)
