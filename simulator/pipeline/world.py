@@ -107,6 +107,8 @@ class World:
                 f"the pipeline waits for itself at {self.env.now:.3f} s: {self.version} of "
                 f"{self.settings.steps} updates done, batches {waiting} not generated"
             ) from error
+        for replica in self.replicas:
+            replica.settle()
         return self.recorder
 
     # -- processes -------------------------------------------------------------------------

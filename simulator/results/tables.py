@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 IntArray = npt.NDArray[np.int64]
-_MAX_BATCH_ROWS = 4_000
+_MAX_BATCH_ROWS = 40_000
 
 
 class DrawnRollouts(Protocol):

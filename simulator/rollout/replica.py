@@ -69,6 +69,7 @@ class Replica:
         self._free_at_s = 0.0
         self._open: dict[int, int] = {}
         self._done: dict[int, simpy.Event] = {}
+        self._current: _Current | None = None
         self._wake = env.event()
         self.process = env.process(self._run())
 
@@ -88,6 +89,11 @@ class Replica:
         self.version = version
         self._pause_s += pause_s
         self._alarm()
+
+    def settle(self) -> None:
+        """Record what the plan under way has done by now; for the end of a run."""
+        if self._current is not None and (begun := self._until_now(self._current)) is not None:
+            self._finish(begun)
 
     def _alarm(self) -> None:
         if not self._wake.triggered:
@@ -118,19 +124,35 @@ class Replica:
 
     def _carry_out(self, current: _Current) -> SimEvents:
         """Sleep from one finished batch to the next, until the plan ends or is cut."""
+        self._current = current
         for instant in self._report_instants(current.timeline):
             yield self.env.timeout(max(instant - self.env.now, 0.0)) | self._wake
             if self._wake.triggered:
-                yield from self._cut(current)
-                return
+                self._current = begun = self._until_now(current)
+                if begun is None:
+                    return
+                yield self.env.timeout(max(begun.timeline.end_s - self.env.now, 0.0))
+                current = begun
+                break
             self._report(current, instant)
-        self._finish(current, current.timeline)
+        self._finish(current)
 
-    def _finish(self, current: _Current, timeline: Timeline) -> None:
+    def _until_now(self, current: _Current) -> _Current | None:
+        """The same plan, cut at the end of the running iteration; None if it has not begun."""
+        iterations, _ = current.timeline.iterations_until(self.env.now)
+        if iterations == 0:
+            return None
+        plan = plan_batch(self._state, self.limits, until=iterations)
+        timeline = price_plan(plan, self.table, float(current.timeline.edges_s[0]))
+        return _Current(timeline, current.version, current.reported)
+
+    def _finish(self, current: _Current) -> None:
         """Leave a plan that ran to its end, or to where it was cut."""
-        self._state = timeline.plan.end
-        self._free_at_s = timeline.end_s
-        self._record(current, timeline)
+        self._report(current, current.timeline.end_s)
+        self._record(current)
+        self._state = current.timeline.plan.end
+        self._free_at_s = current.timeline.end_s
+        self._current = None
 
     def _report_instants(self, timeline: Timeline) -> list[float]:
         """When each training batch has its last completion in this plan, and the plan's end."""
@@ -162,19 +184,9 @@ class Replica:
                 del self._open[sequence.batch]
                 self._done.pop(sequence.batch).succeed()
 
-    def _cut(self, current: _Current) -> SimEvents:
-        """Stop the plan at the end of the running iteration and keep the state reached there."""
-        iterations, _ = current.timeline.iterations_until(self.env.now)
-        if iterations == 0:
-            return
-        plan = plan_batch(self._state, self.limits, until=iterations)
-        timeline = price_plan(plan, self.table, float(current.timeline.edges_s[0]))
-        yield self.env.timeout(max(timeline.end_s - self.env.now, 0.0))
-        self._report(_Current(timeline, current.version, current.reported), timeline.end_s)
-        self._finish(current, timeline)
-
-    def _record(self, current: _Current, timeline: Timeline) -> None:
-        plan, recorder = timeline.plan, self.recorder
+    def _record(self, current: _Current) -> None:
+        timeline, recorder = current.timeline, self.recorder
+        plan = timeline.plan
         recorder.batches.append(
             BatchChunk(
                 self.index,

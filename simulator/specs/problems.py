@@ -34,7 +34,9 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> tuple[KeyPa
     others = len({_without_tags(item["loc"], model) for item in details}) - 1
     if others:
         sentence += f" (and {others} more)"
-    return path, sentence
+    # A check of several keys stands at their parent and names the key that it is about.
+    named = _MODEL_MESSAGE.match(sentence) if chosen["type"] == "value_error" else None
+    return (tuple(named[1].split(".")) if named else path), sentence
 
 
 def dotted(path: KeyPath) -> str:
@@ -68,11 +70,12 @@ def unknown_key(model: type[BaseModel], path: KeyPath) -> str:
     keys = allowed_keys(model, path[:-1])
     if path[-1] in keys:
         return "not a key of the kind that stands there; change kind as well"
+    if not keys:
+        return "no key is allowed here"
     near = get_close_matches(str(path[-1]), keys, n=1, cutoff=0.6)
-    if near:
-        return f"unknown key; did you mean {dotted((*path[:-1], near[0]))}?"
+    hint = f"did you mean {dotted((*path[:-1], near[0]))}? " if near else ""
     shown = ", ".join(keys[:_MOST_KEYS]) + (", ..." if len(keys) > _MOST_KEYS else "")
-    return f"unknown key; allowed here are {shown}" if keys else "no key is allowed here"
+    return f"unknown key; {hint}allowed here are {shown}"
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

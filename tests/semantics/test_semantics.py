@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from simulator.analysis.arm import simulate_arm
 from simulator.pipeline.batch import draw_batch
 from simulator.policies.acceptance import PositionalAcceptance, geometric_acceptance_length
 from simulator.results.estimates import estimate_ratio
@@ -16,10 +17,12 @@ from simulator.results.statistics import (
     running_over_time,
     step_seconds,
 )
+from simulator.specs.catalog import resolve
 from simulator.specs.scenario import Scenario
 from simulator.streams import Streams
 from tests.pipeline.small_world import ConstantStages, constant_batch, random_batch, run_world
 from tests.rollout.linear_table import LinearCosts
+from tests.small_scenario import small
 
 STAGES = ConstantStages(data_s=0.05, reward_s=0.02, prepare_s=0.1, logprob_s=0.04, training_s=0.3)
 THREE_SECONDS = LinearCosts(fixed_s=0.03, sequence_s=0.0, token_s=0.0, prompt_token_s=0.0)
@@ -108,6 +111,15 @@ def test_s8_clipped_responses_are_cut_at_the_limit_and_counted():
     assert batch.is_clipped.any()
     assert set(batch.response_tokens[batch.is_clipped]) == {2000}
     assert batch.response_tokens.max() == 2000
+
+
+def test_s9_throughput_counts_response_tokens_over_step_time_and_all_gpus():
+    arm = simulate_arm(resolve(small(steps=2, seeds=1)), lambda: None)
+    (run,) = arm.replications
+    tokens = sum(int(batch.response_tokens.sum()) for batch in run.batches)
+    seconds = sum(record.end_s - record.begin_s for record in run.loop.steps)
+    throughput = arm.estimates()["tokens_per_s_per_gpu"].mean
+    assert throughput == pytest.approx(tokens / seconds / 4)
 
 
 def test_s10_a_synchronous_speedup_is_bounded_by_its_generation_share():
