@@ -10,7 +10,7 @@ JOBS ?= 2
 
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt
-PYTEST := $(BIN)/python -m pytest
+PYTEST := $(BIN)/python -m pytest -p no:benchmark
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow check format notebooks docs bench calibrate constraints clean
@@ -60,7 +60,7 @@ test-slow: $(VENV)/.installed-dev ## the slow tests: published cases, wheel
 	$(PYTEST) -n $(JOBS) -m "slow and not benchmark"
 
 bench: $(VENV)/.installed-dev ## measure speed
-	$(PYTEST) -m benchmark -s
+	$(BIN)/python -m pytest -m benchmark --benchmark-columns=min,median,max,rounds
 
 notebooks: $(VENV)/.installed-dev ## execute every notebook, changing none
 	$(BIN)/jupyter-execute notebooks/*.ipynb
