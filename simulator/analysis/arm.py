@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,15 +26,38 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
+_FEW_BLOCKS = 4
+_NOTABLE_SHARE = 0.01
 
-def simulate_arm(resolved: ResolvedScenario, tick: Callable[[], None]) -> "Arm":
+
+@dataclass(frozen=True, slots=True)
+class Averaging:
+    """Which steps count, and how many in a row are one independent block."""
+
+    warmup_steps: int
+    """Steps left out at the start [steps]."""
+    block_steps: int
+    """Consecutive steps of a block: as many as there may be open batches [steps]."""
+
+    @classmethod
+    def over(cls, *scenarios: Scenario) -> Self:
+        """One that suits all of these, so that they can be paired block by block."""
+        return cls(
+            max(scenario.effective_warmup_steps for scenario in scenarios),
+            max(scenario.pipeline.max_policy_lag for scenario in scenarios) + 1,
+        )
+
+
+def simulate_arm(
+    resolved: ResolvedScenario, averaging: Averaging, tick: Callable[[], None]
+) -> "Arm":
     """Run every replication of a scenario; ``tick`` is called after each."""
-    runner = Runner(resolved)
+    runner = Runner(resolved, averaging.warmup_steps)
     replications = []
     for replication in range(resolved.scenario.seeds):
         replications.append(runner.run(replication))
         tick()
-    return Arm(runner, tuple(replications))
+    return Arm(runner, averaging, tuple(replications))
 
 
 @dataclass(frozen=True)
@@ -42,6 +65,7 @@ class Arm:
     """Replications of one scenario and what they say."""
 
     runner: Runner
+    averaging: Averaging
     replications: tuple[Replication, ...]
 
     @property
@@ -63,24 +87,32 @@ class Arm:
         return range(first, first + self.scenario.steps)
 
     def _blocks(self, per_step: list[FloatArray]) -> FloatArray:
-        """Means over blocks of steps of every replication, shape ``(blocks,)``."""
-        size = 1 if self._is_synchronous else self.scenario.pipeline.max_policy_lag + 1
-        means: list[float] = []
-        for values in per_step:
-            groups = max(values.size // size, 1)
-            means += [float(part.mean()) for part in np.array_split(values, groups)]
-        return np.asarray(means)
+        """Sums over blocks of steps of every replication, shape ``(blocks,)``."""
+        return np.asarray(
+            [
+                float(part.sum())
+                for values in per_step
+                for part in np.array_split(
+                    values, max(values.size // self.averaging.block_steps, 1)
+                )
+            ]
+        )
+
+    @cached_property
+    def block_steps(self) -> FloatArray:
+        """Steps in each block, shape ``(blocks,)`` [steps]."""
+        return self._blocks([np.ones(self.scenario.steps) for _ in self.replications])
 
     @cached_property
     def step_blocks_s(self) -> FloatArray:
-        """Step time of each block, shape ``(blocks,)`` [s]."""
+        """Step times summed over each block, shape ``(blocks,)`` [s]."""
         return self._blocks(
             [step_seconds(run.loop.steps[self._measured]) for run in self.replications]
         )
 
     @cached_property
     def generation_blocks_s(self) -> FloatArray:
-        """Generation at its own pace in each block, shape ``(blocks,)`` [s]."""
+        """Generation at its own pace, summed over each block, shape ``(blocks,)`` [s]."""
         return self._blocks(
             [
                 generation_seconds(run.pace.steps[self._measured], self._is_synchronous)
@@ -95,7 +127,7 @@ class Arm:
 
     @cached_property
     def _token_blocks(self) -> FloatArray:
-        """Response tokens a step in each block, shape ``(blocks,)`` [tokens]."""
+        """Response tokens of each block, shape ``(blocks,)`` [tokens]."""
         return self._blocks(
             [
                 np.asarray([float(b.response_tokens.sum()) for b in run.batches[self._measured]])
@@ -103,12 +135,16 @@ class Arm:
             ]
         )
 
+    def _mean(self, sums: FloatArray) -> Estimate:
+        """Mean over steps of what was summed over blocks."""
+        return estimate_ratio(sums, self.block_steps)
+
     def phases(self) -> dict[str, Estimate]:
         """Seconds of each phase of a step, and of generation at its own pace."""
         blocks = self._phase_blocks_s
         order = ("data", "prepare", "generation", *PHASES[2:])
         return {
-            name: estimate_mean(self.generation_blocks_s if name == "generation" else blocks[name])
+            name: self._mean(self.generation_blocks_s if name == "generation" else blocks[name])
             for name in order
         }
 
@@ -119,10 +155,10 @@ class Arm:
         exposed = self._phase_blocks_s["exposed_generation"]
         lags = [policy_lags(run.loop, self._steps).mean() for run in self.replications]
         return {
-            "step_time_s": estimate_mean(self.step_blocks_s),
+            "step_time_s": self._mean(self.step_blocks_s),
             "tokens_per_s_per_gpu": estimate_ratio(self._token_blocks, self.step_blocks_s * gpus),
             "generation_share": estimate_ratio(exposed, self.step_blocks_s),
-            "mean_response_tokens": estimate_mean(self._token_blocks / rollouts),
+            "mean_response_tokens": self._mean(self._token_blocks / rollouts),
             "mean_policy_lag": estimate_mean(np.asarray(lags)),
         }
 
@@ -137,7 +173,7 @@ class Arm:
         busy = sum(run.loop.busy_s for run in self.replications)
         facts = {
             "sharding": f"{placement.parallelism.describe()} "
-            f"({placement.parallelism.gpus} GPUs an instance, {placement.replicas} instances)",
+            f"(GPUs an instance: {placement.parallelism.gpus}, instances: {placement.replicas})",
             "KV cache": f"{placement.memory.kv_tokens:,.0f} tokens an instance",
             "largest running batch": f"{self._largest_batch():,} sequences an instance",
             "clipped responses": f"{clipped / rollouts:.2%}",
@@ -164,10 +200,32 @@ class Arm:
 
     def warnings(self) -> tuple[str, ...]:
         """Where the projection leaves firm ground."""
+        blocks = self.step_blocks_s.size
         warnings = []
-        if self.step_blocks_s.size < 2:
-            warnings.append("one step of one seed gives no interval; ask for more steps or seeds")
+        if blocks < _FEW_BLOCKS:
+            warnings.append(
+                f"{blocks} independent block{'s' * (blocks > 1)} of "
+                f"{self.averaging.block_steps} steps: the interval is "
+                f"{'very uncertain' if blocks > 1 else 'missing'}; ask for more steps or seeds"
+            )
+        share = self._eager_share()
+        if share > _NOTABLE_SHARE:
+            limit = self.runner.placement.costs.captured_tokens
+            warnings.append(
+                f"{share:.0%} of generation runs more than the {limit} tokens that CUDA graphs are "
+                "captured for, and waits for the CPU; see engine.captured_tokens, "
+                "engine.max_num_seqs and engine.tensor_parallel"
+            )
         return tuple(warnings)
+
+    def _eager_share(self) -> float:
+        """Share of generation whose rounds are beyond the captured range [1]."""
+        costs = self.runner.placement.costs
+        ranks = costs.target.parallelism
+        most = costs.captured_tokens * ranks.data * ranks.pipeline / costs.query_tokens
+        chunks = [chunk for run in self.replications for chunk in run.loop.batches]
+        eager = sum(float((c.end_s - c.start_s)[c.running > most].sum()) for c in chunks)
+        return eager / sum(float((c.end_s - c.start_s).sum()) for c in chunks)
 
     def tables(self) -> dict[str, "pd.DataFrame"]:
         """Steps and rollouts of all replications, running batch of the first."""

@@ -4,9 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from simulator.analysis.arm import Arm, simulate_arm
+from simulator.analysis.arm import Arm, Averaging, simulate_arm
 from simulator.results.estimates import Estimate, estimate_ratio
 from simulator.specs.catalog import resolve
 from simulator.specs.load import baseline_of
@@ -79,18 +77,19 @@ def project(scenario: Scenario, *, progress: Progress | None = None) -> Projecti
             progress(done, total)
 
     if reference is None:
-        return _projection(simulate_arm(resolve(scenario), tick), None)
-    base = simulate_arm(resolve(reference), tick)
-    return _projection(simulate_arm(resolve(scenario), tick), base)
+        return _projection(simulate_arm(resolve(scenario), Averaging.over(scenario), tick), None)
+    averaging = Averaging.over(scenario, reference)
+    base = simulate_arm(resolve(reference), averaging, tick)
+    return _projection(simulate_arm(resolve(scenario), averaging, tick), base)
 
 
 def _projection(arm: Arm, base: Arm | None) -> Projection:
     estimates = dict(arm.estimates())
     if base is not None:
-        estimates["rollout_speedup"] = _paired_ratio(
+        estimates["rollout_speedup"] = estimate_ratio(
             base.generation_blocks_s, arm.generation_blocks_s
         )
-        estimates["end_to_end_speedup"] = _paired_ratio(base.step_blocks_s, arm.step_blocks_s)
+        estimates["end_to_end_speedup"] = estimate_ratio(base.step_blocks_s, arm.step_blocks_s)
     return Projection(
         scenario=arm.scenario,
         phases_s=arm.phases(),
@@ -100,15 +99,3 @@ def _projection(arm: Arm, base: Arm | None) -> Projection:
         tables=arm.tables(),
         baseline=None if base is None else _projection(base, None),
     )
-
-
-def _paired_ratio(numerators: np.ndarray, denominators: np.ndarray) -> Estimate:
-    """Ratio over shared blocks, or of the two means where the block counts differ."""
-    if numerators.size == denominators.size:
-        return estimate_ratio(numerators, denominators)
-    blocks = min(numerators.size, denominators.size)
-    return estimate_ratio(_group_means(numerators, blocks), _group_means(denominators, blocks))
-
-
-def _group_means(values: np.ndarray, groups: int) -> np.ndarray:
-    return np.asarray([part.mean() for part in np.array_split(values, groups)])

@@ -14,7 +14,6 @@ from simulator.cli import catalog, run
 from simulator.errors import RollcastError
 
 BAD_INPUT = 2
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="rollcast",
@@ -62,9 +61,6 @@ def main() -> None:
     except RollcastError as error:
         typer.echo(f"error: {' '.join(str(error).split())}", err=True)
         sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone; nothing more can be said to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

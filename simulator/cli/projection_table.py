@@ -39,7 +39,7 @@ def print_projection(projection: Projection) -> None:
         for name in projection.estimates
         if name not in SPEEDUPS
     ]
-    title = f"{scenario.name}: {scenario.steps} steps x {scenario.seeds} seeds, 95% intervals"
+    title = f"{scenario.name}: steps {scenario.steps}, seeds {scenario.seeds}, 95% intervals"
     print_table(title, columns, rows)
     if projection.baseline is not None:
         changes = ", ".join(f"{key}={value}" for key, value in (scenario.baseline or {}).items())

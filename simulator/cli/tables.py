@@ -27,6 +27,7 @@ def console(stream: TextIO) -> Console:
     is_terminal = stream.isatty()
     return Console(
         file=stream,
+        force_terminal=is_terminal,
         width=None if is_terminal else _PLAIN_WIDTH,
         no_color=not is_terminal or "NO_COLOR" in os.environ,
         highlight=False,

@@ -12,7 +12,6 @@ from simulator.pipeline.sharding import InstantStages, choose_parallelism
 from simulator.pipeline.world import BatchSource, LoopSettings, StageTimes, World
 from simulator.policies.synchrony import BoundedLag
 from simulator.results.recorder import Recorder
-from simulator.specs.parallelism import EngineParallelism
 from simulator.specs.resolved import ResolvedScenario
 from simulator.streams import Streams
 
@@ -57,8 +56,8 @@ class Runner:
     ----------
     resolved
         The scenario and the documents it names.
-    parallelism
-        Sharding to use; default: what ``auto`` stands for.
+    warmup_steps
+        Steps left out of averages; default: the scenario's.
 
     Raises
     ------
@@ -66,13 +65,14 @@ class Runner:
         If the model fits neither the engine's nor the trainer's GPUs.
     """
 
-    def __init__(
-        self, resolved: ResolvedScenario, parallelism: EngineParallelism | None = None
-    ) -> None:
+    def __init__(self, resolved: ResolvedScenario, warmup_steps: int | None = None) -> None:
         refuse_untrainable(resolved)
         self.resolved = resolved
-        self.placement: Placement = place(resolved, parallelism or choose_parallelism(resolved))
+        self.placement: Placement = place(resolved, choose_parallelism(resolved))
         scenario = resolved.scenario
+        self.warmup_steps = (
+            scenario.effective_warmup_steps if warmup_steps is None else warmup_steps
+        )
         workload, pipeline = scenario.workload, scenario.pipeline
         rollouts = workload.rollouts_per_step * pipeline.open_batches
         self._table = RoundTable(
@@ -83,15 +83,6 @@ class Runner:
             ),
             max_context_tokens=float(workload.max_prompt_tokens + workload.max_response_tokens),
         )
-
-    @property
-    def warmup_steps(self) -> int:
-        """Steps left out of averages: as asked, else until an asynchronous loop is full."""
-        scenario = self.resolved.scenario
-        if scenario.warmup_steps is not None:
-            return scenario.warmup_steps
-        lag = scenario.pipeline.max_policy_lag
-        return 2 * (lag + 1) if lag else 0
 
     def run(self, replication: int) -> Replication:
         """Simulate one replication."""

@@ -210,7 +210,7 @@ def verify_rounds(
     """
     variance = np.maximum(second_moments - lengths**2, 0.0)
     overshoot = (second_moments / lengths - 1.0) / 2.0
-    mean_rounds = (decode_tokens + np.where(variance > 0, overshoot, 0.0)) / lengths
+    mean_rounds = (decode_tokens + overshoot) / lengths
     spread = np.sqrt(decode_tokens * variance / lengths**3)
     fewest = np.ceil(decode_tokens / (draft_length + 1))
     rounds = np.clip(np.ceil(mean_rounds + spread * normal - 0.5), fewest, decode_tokens)

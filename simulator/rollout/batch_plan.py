@@ -191,7 +191,7 @@ class _Planner:
             )
         entry = next(entry for entry in reversed(self.stack) if not entry.is_gone)
         context = self._release(entry)
-        self.waiting.appendleft(entry.at(self.now, prefill_tokens=max(round(context), 1)))
+        self.waiting.appendleft(entry.at(self.now, prefill_tokens=max(round(context) - 1, 1)))
         self.preemptions += 1
 
     def _finish_due(self) -> None:
@@ -243,7 +243,8 @@ class _Planner:
         while self.prefilling and tokens < budget:
             entry = self.prefilling[0]
             chunk = min(entry.tokens_left, budget - tokens)
-            last = entry.sequence.context_tokens - entry.tokens_left + chunk
+            # The context counts the token that the prefill gives, which it does not attend to.
+            last = entry.sequence.context_tokens - 1.0 - entry.tokens_left + chunk
             attended += chunk * (last - (chunk - 1) / 2.0)
             entry.tokens_left -= chunk
             tokens += chunk

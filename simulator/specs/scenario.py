@@ -14,6 +14,9 @@ from simulator.specs.workload import Workload
 OverrideValue = bool | int | float | str | None | list[float]
 
 
+_SHARED_WITH_BASELINE = ("steps", "warmup_steps", "seeds", "seed")
+
+
 class Cluster(FrozenModel):
     """The GPUs of the run."""
 
@@ -57,6 +60,14 @@ class Scenario(FrozenModel):
     baseline: dict[str, OverrideValue] | None = None
     """Overrides (dotted path: value) that turn this scenario into what it is compared with."""
 
+    @property
+    def effective_warmup_steps(self) -> int:
+        """Steps left out of averages: as asked, else until an asynchronous loop is full [steps]."""
+        if self.warmup_steps is not None:
+            return self.warmup_steps
+        lag = self.pipeline.max_policy_lag
+        return 2 * (lag + 1) if lag else 0
+
     @field_validator("baseline")
     @classmethod
     def _a_baseline_changes_something(
@@ -64,6 +75,9 @@ class Scenario(FrozenModel):
     ) -> dict[str, OverrideValue] | None:
         if value is not None and not value:
             raise ValueError("a baseline names at least one override; remove the key otherwise")
+        for path in value or ():
+            if path in _SHARED_WITH_BASELINE:
+                raise ValueError(f"{path} cannot differ: a baseline runs over the same draws")
         return value
 
     @model_validator(mode="after")

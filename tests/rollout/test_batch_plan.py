@@ -125,3 +125,13 @@ def test_a_full_batch_refills_as_soon_as_one_leaves():
     assert plan.sequences.max() == 2
     assert plan.waiting.max() == 1
     assert int(plan.iterations.sum()) == 1 + 10 + 1 + 30
+
+
+@pytest.mark.parametrize("budget", [7, 64, 1000])
+def test_a_prompt_token_attends_to_itself_and_all_before_it_whatever_the_chunks(budget):
+    plan = plan_batch(
+        BatchState(waiting=deque(make_sequences([5], [100]))), limits(max_batched_tokens=budget)
+    )
+    assert plan.prefill_tokens.sum() == 100
+    pairs = (plan.iterations * plan.prefill_context).sum()
+    assert pairs == pytest.approx(100 * 101 / 2, rel=1e-12)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulator.analysis.arm import simulate_arm
+from simulator.analysis.arm import Averaging, simulate_arm
 from simulator.pipeline.batch import draw_batch
 from simulator.policies.acceptance import PositionalAcceptance, geometric_acceptance_length
 from simulator.results.estimates import estimate_ratio
@@ -114,7 +114,8 @@ def test_s8_clipped_responses_are_cut_at_the_limit_and_counted():
 
 
 def test_s9_throughput_counts_response_tokens_over_step_time_and_all_gpus():
-    arm = simulate_arm(resolve(small(steps=2, seeds=1)), lambda: None)
+    asked = small(steps=2, seeds=1)
+    arm = simulate_arm(resolve(asked), Averaging.over(asked), lambda: None)
     (run,) = arm.replications
     tokens = sum(int(batch.response_tokens.sum()) for batch in run.batches)
     seconds = sum(record.end_s - record.begin_s for record in run.loop.steps)
