@@ -181,7 +181,8 @@ class Arm:
         }
         if self.scenario.speculation.is_active:
             draft = sum(run.loop.draft_s for run in self.replications)
-            facts["acceptance length"] = f"{decoded / rounds:.2f} tokens a round (pooled)"
+            if rounds:
+                facts["acceptance length"] = f"{decoded / rounds:.2f} tokens a round (pooled)"
             facts["time in drafting"] = f"{draft / busy:.1%} of generation"
         software = sum(run.loop.software_s for run in self.replications)
         facts["time in engine software"] = f"{software / busy:.1%} of generation"
@@ -204,9 +205,15 @@ class Arm:
         warnings = []
         if blocks < _FEW_BLOCKS:
             warnings.append(
-                f"{blocks} independent block{'s' * (blocks > 1)} of "
-                f"{self.averaging.block_steps} steps: the interval is "
+                f"{blocks} independent block{'s' * (blocks > 1)} of steps: the interval is "
                 f"{'very uncertain' if blocks > 1 else 'missing'}; ask for more steps or seeds"
+            )
+        cycle = self.averaging.block_steps
+        if cycle > 1 and self.scenario.steps < _FEW_BLOCKS * cycle:
+            warnings.append(
+                f"steps of this asynchronous loop come in bursts of up to {cycle}, which "
+                f"{self.scenario.steps} of them do not average out; ask for at least "
+                f"{_FEW_BLOCKS * cycle}"
             )
         share = self._eager_share()
         if share > _NOTABLE_SHARE:

@@ -4,6 +4,7 @@ Whatever a verb needs beyond the standard library is imported inside it, so that
 at once. Data goes to standard output, everything else to standard error.
 """
 
+import errno
 import os
 import sys
 from typing import Annotated
@@ -61,7 +62,11 @@ def main() -> None:
     except RollcastError as error:
         typer.echo(f"error: {' '.join(str(error).split())}", err=True)
         sys.exit(BAD_INPUT)
-    except BrokenPipeError:
-        # The reader of our output has gone; nothing more can be said to it.
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
+        # Nothing more can be said to a reader that has gone, or to a disk that is full.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno == errno.ENOSPC:
+            typer.echo("error: no space left where the output goes", err=True)
         sys.exit(1)

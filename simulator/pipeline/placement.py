@@ -182,12 +182,16 @@ def _limits(
     scenario: Scenario, memory: GenerationMemory, parallelism: EngineParallelism
 ) -> BatchLimits:
     engine = scenario.engine
-    slots = engine.max_num_seqs
+    query_tokens = scenario.speculation.active_draft_length + 1
+    # What decodes takes its tokens from the same budget as prompts do.
+    most = max(engine.max_num_batched_tokens // query_tokens, 1) * parallelism.pipeline
+    if engine.max_num_seqs is not None:
+        most = min(most, engine.max_num_seqs)
     return BatchLimits(
-        max_sequences=_UNLIMITED if slots is None else slots * parallelism.data,
+        max_sequences=most * parallelism.data,
         max_batched_tokens=engine.max_num_batched_tokens * parallelism.data * parallelism.pipeline,
         kv_tokens=memory.kv_tokens,
-        query_tokens=scenario.speculation.active_draft_length + 1,
+        query_tokens=query_tokens,
     )
 
 

@@ -5,11 +5,11 @@ scenarios that share variates share the order of their rollouts. Response laws d
 length that the model *would* write; the workload's limit cuts it, and what was cut is reported.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, model_validator
+from pydantic import Field
 from scipy.special import gammaincinv, ndtr, ndtri
 
 from simulator.base import FrozenModel
@@ -126,15 +126,6 @@ class TruncatedLength(FrozenModel):
     """Length that the model would write."""
     limit_tokens: int = Field(gt=0)
     """Answers stop here [tokens]."""
-
-    @model_validator(mode="after")
-    def _mean_is_below_a_sane_multiple_of_the_limit(self) -> Self:
-        if self.law.mean_tokens() > 100 * self.limit_tokens:
-            raise ValueError(
-                f"the mean length ({self.law.mean_tokens():g}) is over 100 times the limit "
-                f"({self.limit_tokens}); check the unit, which is tokens"
-            )
-        return self
 
     def length_tokens(self, normal: FloatArray) -> npt.NDArray[np.int64]:
         """Whole tokens from 1 to the limit, shape of ``normal`` [tokens]."""

@@ -22,6 +22,7 @@ from simulator.specs.resolved import ResolvedScenario
 from simulator.specs.scenario import Scenario
 
 _SUFFIXES = {"scenarios": ".yaml", "hardware_profiles": ".yaml", "workloads/models": ".json"}
+_VOCABULARY_PADDING = 0.02
 _COMMANDS = {
     "scenarios": "rollcast scenarios",
     "hardware_profiles": "rollcast profiles",
@@ -102,12 +103,35 @@ def resolve(scenario: Scenario) -> ResolvedScenario:
     draft = scenario.speculation.drafter.model
     needs_draft = scenario.speculation.method == "draft_model" and draft is not None
     _refuse_missing_precision(scenario, profile)
-    return ResolvedScenario(
-        scenario=scenario,
-        model=find_model(scenario.model),
-        profile=profile,
-        draft_model=find_model(draft) if needs_draft and draft else None,
-    )
+    model = find_model(scenario.model)
+    draft_model = find_model(draft) if needs_draft and draft else None
+    _refuse_unfit_drafter(scenario, model, draft_model)
+    return ResolvedScenario(scenario, model, profile, draft_model)
+
+
+def _refuse_unfit_drafter(
+    scenario: Scenario, model: ModelSpec, draft_model: ModelSpec | None
+) -> None:
+    speculation = scenario.speculation
+    if speculation.is_active and speculation.method == "mtp" and not model.num_mtp_layers:
+        raise ScenarioError(
+            f"speculation.method: {model.name} has no multi-token-prediction layers "
+            "(num_nextn_predict_layers); allowed are none, eagle3, draft_model, ngram"
+        )
+    if draft_model is None:
+        return
+    # Vocabularies of one family differ by padding alone.
+    if abs(draft_model.vocab_size / model.vocab_size - 1.0) > _VOCABULARY_PADDING:
+        raise ScenarioError(
+            f"speculation.drafter.model: {draft_model.name} has a vocabulary of "
+            f"{draft_model.vocab_size} and {model.name} one of {model.vocab_size}; a draft model "
+            "needs that of its target"
+        )
+    if draft_model.active_parameters >= model.active_parameters:
+        raise ScenarioError(
+            f"speculation.drafter.model: {draft_model.name} is no smaller than {model.name}; "
+            "a draft model must be"
+        )
 
 
 def _refuse_missing_precision(scenario: Scenario, profile: HardwareProfile) -> None:

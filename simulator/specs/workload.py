@@ -1,11 +1,15 @@
 """What is generated in one step: how many prompts, how many answers each, how long they are."""
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from simulator.base import FrozenModel
 from simulator.policies.lengths import GroupCorrelation, LengthLaw, TruncatedLength
 
 MAX_ROLLOUTS_PER_STEP = 10_000_000
+_MOST_MEAN_OVER_LIMIT = 100
+"""A larger ratio is a mistaken unit rather than a workload [1]."""
 
 
 class Workload(FrozenModel):
@@ -25,6 +29,20 @@ class Workload(FrozenModel):
     """Prompts are cut here [tokens]."""
     max_response_tokens: int = Field(gt=0, le=10_000_000)
     """Answers are cut here [tokens]."""
+
+    @model_validator(mode="after")
+    def _means_suit_the_limits(self) -> Self:
+        for length, limit in (
+            ("prompt_length", "max_prompt_tokens"),
+            ("response_length", "max_response_tokens"),
+        ):
+            mean, most = getattr(self, length).mean_tokens(), getattr(self, limit)
+            if mean > _MOST_MEAN_OVER_LIMIT * most:
+                raise ValueError(
+                    f"{limit}: the mean of {length} ({mean:g}) is over "
+                    f"{_MOST_MEAN_OVER_LIMIT} times the limit ({most}); the unit is tokens"
+                )
+        return self
 
     @property
     def rollouts_per_step(self) -> int:

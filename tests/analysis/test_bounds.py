@@ -46,3 +46,9 @@ def test_a_lagged_trainer_waits_less_than_generation_takes():
 def test_a_synchronous_trainer_waits_for_all_of_generation():
     phases = project(small(baseline=None)).to_json()["phases_s"]
     assert phases["exposed_generation"] == pytest.approx(phases["generation"], rel=1e-12)
+
+
+def test_answers_of_one_token_need_no_round_and_gain_nothing():
+    projection = project(small(workload__response_length={"kind": "fixed", "tokens": 1}, steps=1))
+    assert 0.0 < projection.estimates["rollout_speedup"].mean <= 1.0
+    assert "acceptance length" not in projection.facts

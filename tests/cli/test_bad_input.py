@@ -65,6 +65,19 @@ OVERRIDES = {
         ["generation_gpus", "1 to 3"],
     ),
     "draft model without a name": ("speculation.method=draft_model", ["drafter.model"]),
+    "mtp without its layers": ("speculation.method=mtp", ["speculation.method", "eagle3"]),
+    "draft model too large": (
+        "speculation={method: draft_model, draft_length: 3, acceptance_length: 2,"
+        " drafter: {model: Qwen3-32B}}",
+        ["drafter.model", "no smaller"],
+    ),
+    "draft model of other words": (
+        "speculation={method: draft_model, draft_length: 3, acceptance_length: 2,"
+        " drafter: {model: Llama-3.2-1B}}",
+        ["drafter.model", "vocabulary"],
+    ),
+    "mean far over the limit": ("workload.max_response_tokens=1", ["max_response_tokens", "limit"]),
+    "baseline over other seeds": ("baseline={seeds: 3}", ["baseline", "seeds", "same draws"]),
     "unknown model": ("model=Qwen9-1T", ["Qwen9-1T", "rollcast models"]),
     "unknown draft model": (
         "speculation={method: draft_model, draft_length: 3, acceptance_length: 2,"

@@ -140,7 +140,7 @@ def test_what_goes_into_a_pipe_has_no_control_characters(table):
 
 
 def test_warnings_and_nothing_else_go_to_standard_error(table):
-    assert table.stderr.startswith("warning: 1 independent block of 1 steps")
+    assert table.stderr.startswith("warning: 1 independent block of steps")
     assert table.stderr.count("\n") == 1
 
 

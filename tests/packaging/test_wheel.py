@@ -79,8 +79,10 @@ def test_every_data_file_is_shipped(installation: Installation, folder: str) -> 
     root = Path(
         installation.evaluate("from simulator.data_root import data_root; print(data_root())")
     )
-    shipped = {path.relative_to(root) for path in (root / folder).rglob("*.yaml")}
-    edited = {path.relative_to(CHECKOUT) for path in (CHECKOUT / folder).rglob("*.yaml")}
+    shipped, edited = (
+        {path.relative_to(top) for path in (top / folder).rglob("*") if path.is_file()}
+        for top in (root, CHECKOUT)
+    )
     assert edited
     assert shipped == edited
 

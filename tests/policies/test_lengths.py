@@ -61,8 +61,3 @@ def test_group_correlation_is_what_was_asked_for(correlation):
     measured = np.corrcoef(mixed[:, 0], mixed[:, 1])[0, 1]
     assert measured == pytest.approx(correlation, abs=4.5 / prompts**0.5)
     assert mixed.std() == pytest.approx(1.0, abs=0.05)
-
-
-def test_a_mean_that_looks_like_another_unit_is_refused():
-    with pytest.raises(ValueError, match="check the unit, which is tokens"):
-        TruncatedLength(law=FixedLength(tokens=5_000_000), limit_tokens=4096)
