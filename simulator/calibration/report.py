@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from simulator.specs.hardware import HardwareProfile
-from simulator.specs.kernels import Provenance
+from simulator.specs.kernels import MoeFit, Provenance
 
 _HEADER = (
     "| kernel | precision | GPU | rows | held out | median | 90th percentile | measured kernel |",
@@ -24,6 +24,8 @@ def provenances(profile: HardwareProfile) -> Iterator[tuple[str, str, Provenance
     ):
         for precision, fit in fits.items():
             yield kind, precision, fit.provenance
+            if isinstance(fit, MoeFit) and fit.divided is not None:
+                yield f"{kind}, divided experts", precision, fit.divided.provenance
     for reduction in kernels.all_reduce:
         yield "all-reduce", f"{reduction.ranks} ranks", reduction.provenance
     yield "expert exchange", "all ranks", kernels.expert_exchange.provenance

@@ -5,12 +5,18 @@ coefficients of a fit and not physical efficiencies: a memory efficiency can exc
 helps. What each of them multiplies is told by the equation of the function that uses it.
 """
 
+from typing import Literal, Self
+
 from pydantic import Field
 
 from simulator.base import FrozenModel
 
 NonNegative = Field(ge=0)
 Positive = Field(gt=0)
+
+
+TileMenu = Literal["free", "fine", "by_rows"]
+"""Output tiles that a library chooses from; see :data:`simulator.costs.operators.TILES`."""
 
 
 class Provenance(FrozenModel):
@@ -47,14 +53,18 @@ class GemmFit(FrozenModel):
     """Coefficient of the memory bandwidth [1]."""
     norm: float = Field(ge=1)
     """Order of the norm that joins compute and memory time [1]."""
-    idle_area: float = NonNegative
-    """Output elements that cost time although nobody asked: idle SMs, last wave [1]."""
+    tiles: TileMenu
+    """Menu of tiles, the one of three that fits best."""
     prologue_depth: float = NonNegative
-    """Inner dimension that the pipeline's start is worth [1]."""
-    fixed_bytes: float = NonNegative
-    """Traffic of every call beside its operands [bytes]."""
+    """Inner dimension that the start and the end of a tile are worth [1]."""
+    depth_s: float = NonNegative
+    """Time that a unit of depth takes beside its operations [s]."""
+    split_s: float | None = Field(default=None, ge=0)
+    """Time that splitting the depth among SMs adds; None for kernels that never do [s]."""
+    wave_share: float = Field(ge=0, le=1)
+    """Share of the idle part of the last wave that is paid for [1]."""
     padded_share: float = Field(ge=0, le=1)
-    """Share of the padding of rows to 128 that is paid for [1]."""
+    """Share of the padding of rows to whole tiles that is paid for [1]."""
     quantise_passes: float = NonNegative
     """Passes over 16-bit inputs to quantise them [1]."""
     provenance: Provenance
@@ -109,21 +119,42 @@ class MoeFit(FrozenModel):
     """Time of an empty layer [s]."""
     compute_efficiency: float = Positive
     """Coefficient of the peak rate [1]."""
-    memory_efficiency: float = Positive
+    memory_efficiency: float = Field(gt=0, le=1)
     """Coefficient of the memory bandwidth [1]."""
     norm: float = Field(ge=1)
     """Order of the norm that joins the parts [1]."""
     imbalance: float = NonNegative
-    """Rows that the most loaded rank has beyond its fair share, per token of the group [1]."""
+    """Spread of the experts' loads relative to their mean, as measured; 0 is even [1]."""
     spread: float = Positive
-    """Exponent of rows per expert in the share of experts that are touched [1]."""
+    """Order of the soft minimum of rows and experts that counts touched experts [1]."""
     tile_rows: float = NonNegative
     """Rows that every touched expert is padded by [1]."""
+    prologue_width: float = NonNegative
+    """Intermediate width that the start and the end of a tile are worth [1]."""
     activation_traffic: float = NonNegative
-    """Coefficient of the activations' bytes [1]."""
+    """Coefficient of the bytes of this rank's activations [1]."""
+    group_traffic: float = NonNegative
+    """Coefficient of the bytes of the activations of all tokens, wherever their experts are [1]."""
+    depth_s: float = NonNegative
+    """Time that a unit of hidden or intermediate width takes, however few the rows [s]."""
+    sorting_s: float = NonNegative
+    """Time that sorting many tokens by expert adds [s]."""
     expert_s: float = NonNegative
-    """Time of one touched expert, however few its rows [s]."""
+    """Time of one expert that the rank holds, touched or not [s]."""
     provenance: Provenance
+    divided: "MoeFit | None" = None
+    """The kernel that engines run instead where experts are divided among ranks."""
+
+    def ideal(self) -> Self:
+        """The same kernel launched in no time, with experts loaded evenly."""
+        return self.model_copy(
+            update={
+                "launch_s": 0.0,
+                "sorting_s": 0.0,
+                "imbalance": 0.0,
+                "divided": self.divided.ideal() if self.divided else None,
+            }
+        )
 
 
 class CollectiveFit(FrozenModel):

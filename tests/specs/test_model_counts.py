@@ -160,7 +160,7 @@ def test_kv_bytes_per_token(name, kv_bytes):
 
 @pytest.mark.parametrize(
     ("name", "precision"),
-    [("Qwen3-8B", "bf16"), ("DeepSeek-V3", "fp8"), ("Kimi-K2", "fp8"), ("gpt-oss-120b", "fp4")],
+    [("Qwen3-8B", "bf16"), ("DeepSeek-V3", "fp8"), ("Kimi-K2", "fp8"), ("gpt-oss-120b", "mxfp4")],
 )
 def test_native_precision(name, precision):
     assert shipped(name).native_precision == precision
