@@ -34,7 +34,7 @@ CachePrecision = Literal["bf16", "fp8"]
 """Precision of the KV cache."""
 
 Name = TypeVar("Name", bound=str)
-Fit = TypeVar("Fit", GemmFit, DecodeAttentionFit, PrefillAttentionFit, MoeFit)
+Fit = TypeVar("Fit", DecodeAttentionFit, PrefillAttentionFit, MoeFit)
 
 PositiveFloat = Field(gt=0)
 
@@ -184,12 +184,15 @@ class HardwareProfile(FrozenModel):
         return self.model_copy(
             update={
                 "kernels": Kernels(
-                    gemm=_unlaunched(kernels.gemm),
-                    decode_attention=_unlaunched(kernels.decode_attention),
-                    prefill_attention=_unlaunched(kernels.prefill_attention),
-                    latent_decode_attention=_unlaunched(kernels.latent_decode_attention),
-                    latent_prefill_attention=_unlaunched(kernels.latent_prefill_attention),
-                    moe={name: fit.ideal() for name, fit in kernels.moe.items()},
+                    gemm={
+                        name: fit.model_copy(update={"launch_s": 0.0})
+                        for name, fit in kernels.gemm.items()
+                    },
+                    decode_attention=_ideal(kernels.decode_attention),
+                    prefill_attention=_ideal(kernels.prefill_attention),
+                    latent_decode_attention=_ideal(kernels.latent_decode_attention),
+                    latent_prefill_attention=_ideal(kernels.latent_prefill_attention),
+                    moe=_ideal(kernels.moe),
                     all_reduce=tuple(
                         fit.model_copy(update={"launch_s": latency_s * math.log2(fit.ranks)})
                         for fit in kernels.all_reduce
@@ -202,5 +205,5 @@ class HardwareProfile(FrozenModel):
         )
 
 
-def _unlaunched(fits: Mapping[Name, Fit]) -> dict[Name, Fit]:
-    return {name: fit.model_copy(update={"launch_s": 0.0}) for name, fit in fits.items()}
+def _ideal(fits: Mapping[Name, Fit]) -> dict[Name, Fit]:
+    return {name: fit.ideal() for name, fit in fits.items()}

@@ -5,6 +5,7 @@ coefficients of a fit and not physical efficiencies: a memory efficiency can exc
 helps. What each of them multiplies is told by the equation of the function that uses it.
 """
 
+import math
 from typing import Literal, Self
 
 from pydantic import Field
@@ -73,30 +74,53 @@ class GemmFit(FrozenModel):
 class DecodeAttentionFit(FrozenModel):
     """Attention of new tokens over a cache; see :mod:`simulator.costs.attention`."""
 
+    head_dim: float = Positive
+    """Width of a head whose measurements were fitted; of a latent with its rotary part [1]."""
     launch_s: float = NonNegative
     """Time of an empty kernel [s]."""
     compute_efficiency: float = Positive
-    """Coefficient of the 16-bit peak rate [1]."""
+    """Coefficient of the peak rate of the cache's precision [1]."""
     memory_efficiency: float = Positive
     """Coefficient of the memory bandwidth [1]."""
     norm: float = Field(ge=1)
     """Order of the norm that joins the parts [1]."""
     fixed_bytes: float = NonNegative
     """Traffic of every call beside its operands [bytes]."""
-    few_groups: float = NonNegative
-    """Extra traffic, in caches of one KV head, that too few parallel groups cost [1]."""
+    query_traffic: float = NonNegative
+    """Coefficient of the bytes of queries and outputs [1]."""
+    root_s: float = NonNegative
+    """Coefficient of the square root of the context: splitting a cache, joining its parts [s]."""
+    token_s: float = NonNegative
+    """Time of a token of context where one block walks a whole cache; 0 if caches are split [s]."""
     group_s: float = NonNegative
     """Time of one sequence and KV head, however short [s]."""
+    window_s: float = NonNegative
+    """What a window adds to a context longer than it [s]."""
+    window_tokens: float = NonNegative
+    """Tokens that are read beside those of the window [tokens]."""
     provenance: Provenance
+    other_widths: tuple["DecodeAttentionFit", ...] = ()
+    """Fits of heads of other widths."""
+
+    def of_width(self, head_dim: float) -> "DecodeAttentionFit":
+        """The fit of the heads whose width is nearest, by ratio."""
+        return min((self, *self.other_widths), key=lambda fit: _distance(fit.head_dim, head_dim))
+
+    def ideal(self) -> Self:
+        """The same kernel launched in no time."""
+        others = tuple(fit.ideal() for fit in self.other_widths)
+        return self.model_copy(update={"launch_s": 0.0, "window_s": 0.0, "other_widths": others})
 
 
 class PrefillAttentionFit(FrozenModel):
     """Attention of whole prompts; see :mod:`simulator.costs.attention`."""
 
+    head_dim: float = Positive
+    """Width of a head whose measurements were fitted; of a latent's keys [1]."""
     launch_s: float = NonNegative
     """Time of an empty kernel [s]."""
     compute_efficiency: float = Positive
-    """Coefficient of the 16-bit peak rate [1]."""
+    """Coefficient of the peak rate of the cache's precision [1]."""
     memory_efficiency: float = Positive
     """Coefficient of the memory bandwidth [1]."""
     norm: float = Field(ge=1)
@@ -107,9 +131,28 @@ class PrefillAttentionFit(FrozenModel):
     """Context that the pipeline's start is worth [tokens]."""
     head_s: float = NonNegative
     """Time of one sequence and head, however short [s]."""
-    quantise_passes: float = NonNegative
-    """Passes over queries to quantise them [1]."""
+    write_thread_s: float = NonNegative
+    """Time of writing a token to the cache, for each thread that it occupies [s]."""
+    write_element_s: float = NonNegative
+    """The same, for each element of its keys [s]."""
+    window_tokens: float = NonNegative
+    """Tokens that are attended to beside those of a window [tokens]."""
     provenance: Provenance
+    other_widths: tuple["PrefillAttentionFit", ...] = ()
+    """Fits of heads of other widths."""
+
+    def of_width(self, head_dim: float) -> "PrefillAttentionFit":
+        """The fit of the heads whose width is nearest, by ratio."""
+        return min((self, *self.other_widths), key=lambda fit: _distance(fit.head_dim, head_dim))
+
+    def ideal(self) -> Self:
+        """The same kernel launched in no time."""
+        others = tuple(fit.ideal() for fit in self.other_widths)
+        return self.model_copy(update={"launch_s": 0.0, "other_widths": others})
+
+
+def _distance(width: float, other: float) -> float:
+    return abs(math.log(width / other))
 
 
 class MoeFit(FrozenModel):
@@ -179,7 +222,9 @@ class ExchangeFit(FrozenModel):
     rank_s: float = NonNegative
     """What doubling the ranks adds [s]."""
     bytes_per_s: float = Positive
-    """Rate at which one rank sends and receives [bytes/s]."""
+    """Rate at which one rank sends and receives long messages [bytes/s]."""
+    root_s: float = NonNegative
+    """Coefficient of the square root of the bytes: how late the full rate is reached [s]."""
     norm: float = Field(ge=1)
     """Order of the norm that joins latency and transfer [1]."""
     provenance: Provenance

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.costs.attention import (
+    _mean_attended,
     decode_attention_s,
     mla_decode_attention_s,
     mla_prefill_attention_s,
@@ -16,7 +17,7 @@ from simulator.costs.experts import moe_s
 from simulator.costs.operators import elementwise_s, gemm_s, joined
 from simulator.specs.catalog import find_profile
 
-PROFILES = {gpu: find_profile(gpu) for gpu in ("gb200", "h100_sxm")}
+PROFILES = {gpu: find_profile(gpu) for gpu in ("gb200", "h100_sxm", "h20_sxm", "b200_sxm_sglang")}
 ASCENDING = np.unique(np.geomspace(1, 60_000, 200).round())
 
 profiles = st.sampled_from(sorted(PROFILES)).map(PROFILES.__getitem__)
@@ -46,23 +47,73 @@ def test_products_grow_with_tokens_and_respect_the_datasheet(profile, precision,
     st.integers(1, 16),
     st.integers(1, 8),
     st.integers(1, 16),
+    st.sampled_from([64, 128, 256]),
 )
 def test_decode_attention_grows_with_context_and_reads_the_cache(
-    profile, kv, batch, query, groups, group_size
+    profile, kv, batch, query, groups, group_size, width
 ):
     heads = groups * group_size
-    seconds = decode_attention_s(profile, kv, batch, ASCENDING, query, heads, groups, 128)
+    seconds = decode_attention_s(profile, kv, batch, ASCENDING, query, heads, groups, width)
     assert_price(seconds)
-    cache = batch * ASCENDING * groups * 256 * (2 if kv == "bf16" else 1)
+    cache = 2 * batch * ASCENDING * groups * width * (2 if kv == "bf16" else 1)
     assert np.all(seconds >= cache / profile.device.hbm_bytes_per_s)
-    more = decode_attention_s(profile, kv, batch, ASCENDING, query + 1, heads, groups, 128)
+    more = decode_attention_s(profile, kv, batch, ASCENDING, query + 1, heads, groups, width)
     assert np.all(more >= seconds - 1e-12)
+    windowed = decode_attention_s(
+        profile, kv, batch, ASCENDING, query, heads, groups, width, window=128
+    )
+    assert_price(windowed)
+    inside = ASCENDING <= 128
+    assert np.array_equal(windowed[inside], seconds[inside])
+    # Past the window nothing more is read, however long the context.
+    assert windowed[-1] == windowed[ASCENDING > 4096][0]
+
+
+@given(
+    profiles,
+    st.sampled_from(["bf16", "fp8"]),
+    st.sampled_from([64, 128, 256]),
+    st.integers(0, 30_000),
+    st.integers(1, 2000),
+)
+def test_prompts_attend_to_a_window_or_to_everything(profile, kv, width, prefix, window):
+    def seconds(span):
+        return prefill_attention_s(profile, kv, 2, ASCENDING, prefix, 16, 2, width, window=span)
+
+    whole, windowed = seconds(np.inf), seconds(window)
+    assert_price(whole)
+    assert_price(windowed)
+    assert np.all(windowed <= whole * (1 + 1e-9))
+    assert np.allclose(seconds(1e9), whole)
+
+
+def test_a_window_is_attended_to_as_the_sum_over_positions_says():
+    """FLOP of ``s`` tokens after ``x``, each attending to ``min(position, w)`` tokens."""
+    for new, prefix, window in ((1000, 0, 128), (100, 50, 128), (500, 300, 128), (64, 0, 128)):
+        mean = np.mean(np.minimum(prefix + np.arange(new) + 0.5, window))
+        args = (np.float64(value) for value in (new, prefix, window))
+        assert _mean_attended(*args) == pytest.approx(mean, rel=1e-9)
+
+
+@pytest.mark.parametrize("gpu", ["gb200", "h100_sxm"])
+def test_heads_of_64_are_priced_by_their_own_measurements(gpu):
+    """Twice the heads of half the width move the same bytes; neither costs the same."""
+    profile = PROFILES[gpu]
+    context = np.array([8192.0])
+    narrow = decode_attention_s(profile, "bf16", 64, context, 1, 16, 2, 64)
+    wide = decode_attention_s(profile, "bf16", 64, context, 1, 8, 1, 128)
+    assert narrow / wide == pytest.approx(1.0, rel=0.2)
+    assert narrow != wide
+    narrow = prefill_attention_s(profile, "bf16", 8, 8192, 0, 16, 2, 64)
+    wide = prefill_attention_s(profile, "bf16", 8, 8192, 0, 8, 1, 128)
+    # The exponentials of twice as many scores take time that FLOP do not tell.
+    assert 1.1 < narrow / wide < 2.0
 
 
 @given(profiles, st.integers(1, 64), st.integers(1, 128), st.integers(0, 30_000))
 def test_latent_and_prefill_attention_grow(profile, batch, heads, prefix):
     assert_price(mla_decode_attention_s(profile, "bf16", batch, ASCENDING, 1, heads, 512, 64))
-    assert_price(prefill_attention_s(profile, "bf16", batch, ASCENDING, prefix, heads, 1, 128))
+    assert_price(prefill_attention_s(profile, "bf16", batch, ASCENDING, prefix, heads, 1, 64))
     assert_price(mla_prefill_attention_s(profile, "fp8", batch, ASCENDING, prefix, heads, 192, 128))
 
 
