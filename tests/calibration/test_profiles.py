@@ -10,6 +10,7 @@ from simulator.calibration import calibrate
 from simulator.calibration.choices import CHOICES, SCALED, known_profiles, profile_name
 from simulator.calibration.profile import read_datasheet, write_profile
 from simulator.calibration.report import error_table, provenances, summary
+from simulator.cli.calibrate import calibrate as command
 from simulator.costs.attention import decode_attention_s
 from simulator.costs.collectives import all_reduce_s, moe_all_to_all_s
 from simulator.costs.operators import gemm_s
@@ -143,3 +144,21 @@ def test_a_cache_precision_without_kernels_is_refused_with_what_there_is():
     with pytest.raises(ScenarioError, match=r"engine\.kv_precision: a100_sxm has no fp8.*bf16"):
         resolve(scenario)
     assert resolve(small(cluster__hardware="a100_sxm")).profile.name == "a100_sxm"
+
+
+def test_all_refits_every_profile_those_that_others_rest_on_first(tmp_path, monkeypatch, capsys):
+    order = []
+
+    def refit(name, path):
+        order.append(name)
+        write_profile(find_profile(name), path)
+        return find_profile(name)
+
+    monkeypatch.setattr("simulator.calibration.calibrate", refit)
+    monkeypatch.setattr("simulator.cli.calibrate._plot", lambda profile, folder: order.append(""))
+    command(everything=True, output=tmp_path, plots=tmp_path)
+    assert order[: len(known_profiles())] == list(known_profiles())
+    assert order.index("h100_sxm") < order.index("h20_sxm")
+    assert {path.stem for path in tmp_path.glob("*.yaml")} == set(known_profiles())
+    assert order.count("") == len(CHOICES)
+    assert "weighted by their" in capsys.readouterr().out
