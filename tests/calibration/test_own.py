@@ -3,11 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from simulator.calibration.own import refitted
 from simulator.calibration.tables import COLUMNS
+from simulator.cli.app import app
 from simulator.costs.operators import gemm_s
-from simulator.errors import CalibrationError
+from simulator.errors import CalibrationError, RollcastError
 from simulator.specs.catalog import find_profile
 from simulator.units import MILLI
 from tests.calibration.test_sample import attention, sample
@@ -167,10 +169,11 @@ def test_a_cache_precision_that_the_gpu_lacks_is_refused(tmp_path):
 def test_the_command_writes_a_profile_of_own_measurements(tmp_path):
     table = written(tmp_path, gemm_table())
     output = tmp_path / "lab.yaml"
-    done = rollcast(
-        "calibrate", "--gpu", "h100_sxm", "--table", f"gemm={table}", "--output", output
+    done = CliRunner().invoke(
+        app,
+        ["calibrate", "--gpu", "h100_sxm", "--table", f"gemm={table}", "--output", str(output)],
     )
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.output
     assert "| gemm | bf16 |" in done.stdout
     profile = find_profile(str(output))
     assert profile.name == "lab"
@@ -197,10 +200,16 @@ BAD_CALLS = {
 
 
 @pytest.mark.parametrize("call", BAD_CALLS)
-def test_bad_calls_end_in_one_line(call, tmp_path):
+def test_bad_calls_say_what_is_allowed(call, tmp_path):
     arguments, words = BAD_CALLS[call]
-    done = rollcast("calibrate", *(text.replace("{tmp}", str(tmp_path)) for text in arguments))
+    arguments = [text.replace("{tmp}", str(tmp_path)) for text in arguments]
+    error = CliRunner().invoke(app, ["calibrate", *arguments]).exception
+    assert isinstance(error, RollcastError)
+    assert all(word in str(error) for word in words), error
+
+
+def test_a_bad_call_ends_in_one_line():
+    done = rollcast("calibrate", "--gpu", "tpu")
     assert done.returncode == 2
-    message = done.stderr.strip().splitlines()[-1]
-    assert message.startswith("error: ")
-    assert all(word in message for word in words), message
+    assert done.stderr.startswith("error: no tables of tpu on vllm; known are a100_sxm, ")
+    assert done.stderr.count("\n") == 1

@@ -14,8 +14,9 @@ from simulator.calibration.attention import (
     predicted_decode,
     predicted_prefill,
 )
+from simulator.calibration.choices import TableChoice
 from simulator.calibration.messages import fit_all_reduce
-from simulator.calibration.products import fit_gemm, fit_moe
+from simulator.calibration.products import fit_gemm, fit_moe, moe_rows
 from simulator.costs.collectives import all_reduce_s
 from simulator.costs.experts import moe_s
 from simulator.costs.operators import gemm_s
@@ -137,6 +138,22 @@ def test_refits_of_the_sample_agree_with_the_shipped_profile():
     )
     rows = sample("moe", gpu="h100_sxm", precision="fp8_block")
     assert fit_moe(rows, "fp8_block", profile.device, "s").provenance.heldout_median_error < 0.2
+
+
+def test_shapes_that_were_not_routed_as_told_are_left_out(monkeypatch):
+    """Even routing cannot take longer than skewed routing on the most loaded rank."""
+    skewed = sample("moe", gpu="h100_sxm", precision="bf16")
+    skewed = skewed[skewed["num_tokens"] >= 1024].assign(
+        moe_dtype="bfloat16", distribution="power_law_1.01"
+    )
+    widest = skewed["hidden_size"].max()
+    slower = np.where(skewed["hidden_size"] == widest, 1.3, 0.9)
+    even = skewed.assign(distribution="balanced", seconds=skewed["seconds"] * slower)
+    table = pd.concat([skewed, even])
+    monkeypatch.setattr("simulator.calibration.products.read_table", lambda *_: table)
+    kept = moe_rows("h100_sxm", TableChoice("moe", "bfloat16", "triton"))
+    assert 0 < len(kept) == (skewed["hidden_size"] != widest).sum()
+    assert set(kept["distribution"]) == {"power_law_1.01"}
 
 
 def test_refits_of_attention_and_all_reduce_hold_out():

@@ -8,6 +8,7 @@ import pytest
 
 from simulator.calibration import calibrate, plots, profile, tables
 from simulator.calibration.choices import CHOICES, MessageChoice
+from simulator.calibration.messages import exchange_rows as exchange_rows_of
 from simulator.calibration.plots import write_plots
 from simulator.calibration.report import error_table, kernel_table, provenances, summary
 from simulator.errors import CalibrationError
@@ -132,6 +133,26 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(tables, "find_spec", lambda name: None)
     with pytest.raises(CalibrationError, match=r"rollcast\[calibrate\]"):
         tables.tables_root()
+
+
+def test_one_sided_exchanges_add_dispatch_and_combine(monkeypatch):
+    """Dispatch in 4 bits and combine in 16, to at most as many ranks as there are others."""
+    rows = pd.DataFrame(
+        {
+            "kernel_source": ["NVLinkOneSided"] * 4 + ["other"],
+            "moe_ep_size": [4, 4, 16, 16, 4],
+            "num_tokens": 100,
+            "hidden_size": 2048,
+            "topk": 8,
+            "seconds": [1.0, 2.0, 3.0, 5.0, 100.0],
+        }
+    )
+    monkeypatch.setattr("simulator.calibration.messages.read_table", lambda gpu, table: rows)
+    total = exchange_rows_of(MessageChoice("gb200", "x")).sort_values("ranks")
+    assert total["ranks"].tolist() == [4, 16]
+    assert total["seconds"].tolist() == [3.0, 8.0]
+    bytes_a_copy = 100 * 2048 * (0.5625 + 2.0)
+    assert total["moved_bytes"].tolist() == [3 * bytes_a_copy, 8 * bytes_a_copy]
 
 
 def test_nothing_to_summarise_is_said():
