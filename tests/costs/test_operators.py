@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from simulator.costs.attention import (
@@ -13,8 +13,8 @@ from simulator.costs.attention import (
     prefill_attention_s,
 )
 from simulator.costs.collectives import all_reduce_s, moe_all_to_all_s
-from simulator.costs.experts import moe_s
-from simulator.costs.operators import elementwise_s, gemm_s, joined
+from simulator.costs.experts import moe_s, moe_seconds
+from simulator.costs.operators import elementwise_s, gemm_s, gemm_seconds, joined
 from simulator.specs.catalog import find_profile
 
 PROFILES = {gpu: find_profile(gpu) for gpu in ("gb200", "h100_sxm", "h20_sxm", "b200_sxm_sglang")}
@@ -31,6 +31,7 @@ def assert_price(seconds):
 
 
 @given(profiles, st.sampled_from(["bf16", "fp8", "fp8_block"]), widths, widths)
+@example(PROFILES["h100_sxm"], "fp8", 12_288, 4096)
 def test_products_grow_with_tokens_and_respect_the_datasheet(profile, precision, columns, depth):
     seconds = gemm_s(profile, precision, ASCENDING, columns, depth)
     assert_price(seconds)
@@ -131,6 +132,81 @@ def test_experts_grow_with_tokens_and_respect_the_peak(profile, precision, shape
     peak = profile.device.peak_flops_per_s["bf16" if precision == "bf16" else "fp8"]
     flops = 6 * hidden * inner * top_k * ASCENDING / (tensor * expert)
     assert np.all(seconds >= flops / peak)
+
+
+def test_products_pay_for_waves_of_tiles_and_not_for_idle_multiprocessors():
+    profile = PROFILES["h100_sxm"]
+    fit = profile.kernels.gemm["fp8"].model_copy(
+        update={"tiles": "by_rows", "wave_share": 1.0, "quantise_passes": 0.0, "launch_s": 0.0}
+    )
+    endless_bytes_per_s = 1e30
+    one, many, more = (
+        gemm_seconds(fit, "fp8", 1.979e15, endless_bytes_per_s, 132, 256, columns, 1024)
+        for columns in (128, 66 * 128, 67 * 128)
+    )
+    assert many == pytest.approx(one)  # 132 tiles run side by side
+    assert more == pytest.approx(2.0 * one)  # two more wait for another wave
+
+
+def test_splitting_the_depth_shortens_a_narrow_product():
+    profile = PROFILES["h100_sxm"]
+    fit = profile.kernels.gemm["bf16"]
+    whole = profile.model_copy(
+        update={
+            "kernels": profile.kernels.model_copy(
+                update={"gemm": {"bf16": fit.model_copy(update={"split_s": None})}}
+            )
+        }
+    )
+    rows, depth = np.array([16.0]), 16_384
+    assert gemm_s(profile, "bf16", rows, 256, depth) < 0.7 * gemm_s(whole, "bf16", rows, 256, depth)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "precision"), [("h100_sxm", "mxfp4"), ("gb200", "mxfp4"), ("gb200", "mxfp4_mxfp8")]
+)
+def test_experts_in_mxfp4_read_four_bits_a_weight(gpu, precision):
+    profile = PROFILES[gpu]
+    seconds = moe_s(profile, precision, ASCENDING, 2880, 2880, 4, 128, 1, 1)
+    assert_price(seconds)
+    weights_s = 3 * 2880 * 2880 * 128 * 0.53125 / profile.device.hbm_bytes_per_s
+    assert np.all(seconds[ASCENDING > 4096] > weights_s)
+    peak = profile.device.peak_flops_per_s["bf16" if precision == "mxfp4" else "fp8"]
+    assert np.all(seconds >= 6 * 2880 * 2880 * 4 * ASCENDING / peak)
+
+
+def test_an_imbalance_of_zero_is_even_routing():
+    """What each of many ranks does for all tokens is what a single one does for its share."""
+    profile = PROFILES["gb200"]
+    fit = profile.kernels.moe["nvfp4"].model_copy(
+        update={"imbalance": 0.0, "group_traffic": 0.0, "sorting_s": 0.0}
+    )
+    rates = (profile.device.peak_flops_per_s["fp4"], profile.device.hbm_bytes_per_s)
+    shape = (4096, 1536, 8)
+    ranks = np.array([1.0, 2.0, 4.0, 16.0])
+    divided = moe_seconds(fit, "nvfp4", *rates, 512 * ranks, *shape, 8 * ranks, 1, ranks)
+    assert divided == pytest.approx(np.full(4, divided[0]), rel=1e-9)
+    skewed = fit.model_copy(update={"imbalance": 1.0})
+    more = moe_seconds(skewed, "nvfp4", *rates, 512 * ranks, *shape, 8 * ranks, 1, ranks)
+    assert more[0] == divided[0]
+    assert np.all(np.diff(more) > 0)
+
+
+def test_divided_experts_run_their_own_kernel():
+    profile = PROFILES["h100_sxm"]
+    fit = profile.kernels.moe["fp8_block"]
+    assert fit.divided is not None
+    rates = (profile.device.peak_flops_per_s["fp8"], profile.device.hbm_bytes_per_s)
+    both = moe_seconds(fit, "fp8_block", *rates, 64, 4096, 1536, 8, 128, 1, np.array([1, 8]))
+    alone = [
+        moe_seconds(one, "fp8_block", *rates, 64, 4096, 1536, 8, 128, 1, ranks)
+        for one, ranks in ((fit.model_copy(update={"divided": None}), 1), (fit.divided, 8))
+    ]
+    assert both == pytest.approx(np.array(alone))
+    ideal = fit.ideal()
+    assert (ideal.launch_s, ideal.imbalance) == (0.0, 0.0)
+    assert ideal.divided is not None
+    assert (ideal.divided.launch_s, ideal.divided.imbalance) == (0.0, 0.0)
 
 
 def test_one_token_costs_less_than_all_experts():
