@@ -42,6 +42,7 @@ install: $(VENV)/.installed ## install rollcast and what it needs to run
 demo: $(VENV)/.installed ## forecast one scenario, print its table, write out/
 	$(BIN)/rollcast run scenarios/qwen3-235b-sync-512.yaml --out out/
 
+ARGS ?= --all
 calibrate: $(VENV)/.installed-calibrate ## fit the hardware profiles anew (Linux, x86-64)
 	$(BIN)/rollcast calibrate $(ARGS)
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simulator.calibration.choices import MessageChoice
 from simulator.calibration.fitting import FloatArray, fit_coefficients, provenance
 from simulator.calibration.products import UNFITTED
 from simulator.calibration.tables import read_table, source_name
@@ -16,18 +17,20 @@ if TYPE_CHECKING:
 _ELEMENT_BYTES = 2.0
 _NVFP4_BYTES = 0.5625
 _REDUCE_STARTS = ((5e-6, 4e11, 1e-10), (5e-6, 2e11, 1e-8))
-_EXCHANGE_STARTS = ((3e-5, 5e-6, 5e11, 1.0), (3e-5, 1e-6, 3e11, 3.0))
+_EXCHANGE_STARTS = ((3e-5, 5e-6, 5e11, 1.0, 1e-8), (1e-4, 1e-6, 3e11, 3.0, 1e-8))
 _ONE_SIDED_ROWS = "NVLinkOneSided"
 
 
-def all_reduce_rows(gpu: str, backend: str) -> "pd.DataFrame":
+def all_reduce_rows(choice: MessageChoice) -> "pd.DataFrame":
     """Measured all-reduces under CUDA graphs, with their size in bytes."""
-    rows = read_table(gpu, f"comm/{backend}/custom_allreduce_perf")
+    rows = read_table(choice.gpu, choice.table)
     rows = rows[rows["backend"].str.contains("graph", regex=False)]
+    if choice.ranks:
+        rows = rows[rows["num_gpus"].isin(choice.ranks)]
     return rows.assign(num_bytes=_ELEMENT_BYTES * rows["message_size"]).reset_index(drop=True)
 
 
-def fit_all_reduce(rows: "pd.DataFrame", table: str) -> tuple[CollectiveFit, ...]:
+def fit_all_reduce(rows: "pd.DataFrame", table: str, note: str = "") -> tuple[CollectiveFit, ...]:
     """Fit each number of ranks by itself, held out by message size."""
 
     def build(ranks: int, c: FloatArray, origin: Provenance) -> CollectiveFit:
@@ -50,17 +53,18 @@ def fit_all_reduce(rows: "pd.DataFrame", table: str) -> tuple[CollectiveFit, ...
             table=table,
             kernel=", ".join(sorted(set(chosen["kernel_source"]))),
             ranges=("num_bytes",),
+            note=note,
         )
         fits.append(build(ranks, result.coefficients, origin))
     return tuple(fits)
 
 
-def exchange_rows(gpu: str, table: str) -> "pd.DataFrame":
+def exchange_rows(choice: MessageChoice) -> "pd.DataFrame":
     """Dispatch and combine together: ``ranks``, ``moved_bytes`` and ``seconds``.
 
     Where several back ends were measured for a size, an engine would run the fastest.
     """
-    rows = read_table(gpu, table)
+    rows = read_table(choice.gpu, choice.table)
     if "ep_size" in rows:
         return _deep_ep_rows(rows)
     chosen = rows[rows["kernel_source"] == _ONE_SIDED_ROWS]
@@ -97,6 +101,7 @@ def fit_exchange(rows: "pd.DataFrame", table: str) -> ExchangeFit:
             rank_s=c[1] if has_ranks else 0.0,
             bytes_per_s=c[2],
             norm=1.0 + min(c[3], 20.0),
+            root_s=c[4],
             provenance=origin,
         )
 

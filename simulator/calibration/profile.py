@@ -2,101 +2,96 @@
 
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from simulator.calibration.attention import fit_decode, fit_prefill, grouped_rows, latent_rows
-from simulator.calibration.choices import CHOICES, GpuChoices
-from simulator.calibration.messages import (
-    all_reduce_rows,
-    exchange_rows,
-    fit_all_reduce,
-    fit_exchange,
-)
-from simulator.calibration.products import fit_gemm, fit_moe, gemm_rows, moe_rows
+from simulator.calibration.choices import CHOICES, SCALED, known_profiles
+from simulator.calibration.kernels import fit_kernels
+from simulator.calibration.scaling import scaled_exchange, scaled_kernels
 from simulator.calibration.tables import tables_root
 from simulator.errors import CalibrationError
-from simulator.specs.hardware import CachePrecision, Device, HardwareProfile, Kernels
+from simulator.specs.catalog import find_profile
+from simulator.specs.hardware import Device, HardwareProfile, Kernels, Network
+
+_DATASHEETS = "datasheets"
+_BASE = "based_on"
+"""Key of a datasheet that only tells how it differs from another one."""
 
 
-def calibrate(gpu: str, output: Path) -> HardwareProfile:
-    """Refit the profile of one GPU from the installed tables and write it to ``output``.
+def calibrate(name: str, output: Path) -> HardwareProfile:
+    """Refit one profile from the installed tables and write it to ``output``.
 
-    The same tables give the same bytes. The file is replaced whole or not at all.
+    The same tables give the same bytes. The file is replaced whole or not at all. A profile that is
+    scaled from another one uses that one's file beside ``output``, else the shipped one.
 
     Raises
     ------
     CalibrationError
-        If the GPU is unknown or the tables are not installed.
+        If the profile is unknown or the tables are not installed.
     """
-    choices = CHOICES.get(gpu)
-    if choices is None:
-        raise CalibrationError(f"no tables are chosen for {gpu}; known are {', '.join(CHOICES)}")
-    tables_root()
-    sheet = read_datasheet(gpu)
-    device = Device.model_validate(sheet["device"])
-    profile = HardwareProfile.model_validate(
-        {**sheet, "kernels": fit_kernels(gpu, choices, device).model_dump()}
-    )
+    if name not in known_profiles():
+        raise CalibrationError(
+            f"no tables are chosen for {name}; known are {', '.join(known_profiles())}"
+        )
+    sheet = read_datasheet(name)
+    if name in SCALED:
+        kernels = _scaled(SCALED[name], sheet, output.parent)
+    else:
+        kernels = _fitted(name, sheet)
+    profile = finished(HardwareProfile.model_validate({**sheet, "kernels": kernels.model_dump()}))
     write_profile(profile, output)
     return profile
 
 
-def read_datasheet(gpu: str) -> dict[str, Any]:
+def read_datasheet(name: str) -> dict[str, Any]:
     """The part of a profile that is not fitted: rates, links, software, training."""
     from ruamel.yaml import YAML
 
-    text = files("simulator.calibration").joinpath("datasheets", f"{gpu}.yaml").read_text("utf-8")
+    text = files("simulator.calibration").joinpath(_DATASHEETS, f"{name}.yaml").read_text("utf-8")
     sheet: dict[str, Any] = YAML(typ="safe").load(text)
-    return sheet
+    base = sheet.pop(_BASE, None)
+    return _overlaid(read_datasheet(base), sheet) if base else sheet
 
 
-def fit_kernels(gpu: str, choices: GpuChoices, device: Device) -> Kernels:
-    """Fit every kernel of a GPU."""
-    context = f"attention/{choices.attention}/context_attention_perf"
-    generation = f"attention/{choices.attention}/generation_attention_perf"
-    latent_context = f"mla/{choices.latent}/context_mla_perf"
-    latent_generation = f"mla/{choices.latent}/generation_mla_perf"
-    caches: tuple[CachePrecision, ...] = get_args(CachePrecision)
-    prefill = {
-        kv: fit_prefill(grouped_rows(gpu, context, kv), kv, device, context) for kv in caches
+def _overlaid(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Sections of ``base`` with the keys that ``changes`` gives."""
+    sections = {
+        key: {**base[key], **value} if isinstance(value, dict) else value
+        for key, value in changes.items()
     }
-    latent_prefill = {
-        kv: fit_prefill(latent_rows(gpu, latent_context, kv), kv, device, latent_context)
-        for kv in caches
-    }
-    return Kernels(
-        gemm={
-            precision: fit_gemm(gemm_rows(gpu, choice), precision, device, choice.table)
-            for precision, choice in choices.gemm.items()
-        },
-        moe={
-            precision: fit_moe(moe_rows(gpu, choice), precision, device, choice.table)
-            for precision, choice in choices.moe.items()
-        },
-        prefill_attention=prefill,
-        latent_prefill_attention=latent_prefill,
-        decode_attention={
-            kv: fit_decode(
-                grouped_rows(gpu, generation, kv), kv, device, generation, prefill["bf16"]
-            )
-            for kv in caches
-        },
-        latent_decode_attention={
-            kv: fit_decode(
-                latent_rows(gpu, latent_generation, kv),
-                kv,
-                device,
-                latent_generation,
-                latent_prefill["bf16"],
-            )
-            for kv in caches
-        },
-        all_reduce=fit_all_reduce(
-            all_reduce_rows(gpu, choices.all_reduce),
-            f"comm/{choices.all_reduce}/custom_allreduce_perf",
-        ),
-        expert_exchange=fit_exchange(exchange_rows(gpu, choices.exchange), choices.exchange),
+    return {**base, **sections}
+
+
+def _fitted(name: str, sheet: dict[str, Any]) -> Kernels:
+    tables_root()
+    choices = CHOICES[name]
+    kernels = fit_kernels(choices, Device.model_validate(sheet["device"]))
+    lender = choices.exchange.gpu
+    if lender == choices.gpu:
+        return kernels
+    exchange = scaled_exchange(
+        kernels.expert_exchange,
+        lender,
+        Network.model_validate(read_datasheet(lender)["network"]),
+        Network.model_validate(sheet["network"]),
     )
+    return kernels.model_copy(update={"expert_exchange": exchange})
+
+
+def _scaled(base: str, sheet: dict[str, Any], folder: Path) -> Kernels:
+    beside = folder / f"{base}.yaml"
+    measured = find_profile(str(beside) if beside.is_file() else base)
+    return scaled_kernels(
+        measured.kernels,
+        base,
+        (measured.device, measured.network),
+        (Device.model_validate(sheet["device"]), Network.model_validate(sheet["network"])),
+    )
+
+
+def finished(profile: HardwareProfile) -> HardwareProfile:
+    """The profile as its file holds it, kernels to six significant digits."""
+    document = profile.model_dump(mode="json")
+    return HardwareProfile.model_validate({**document, "kernels": _rounded(document["kernels"])})
 
 
 def write_profile(profile: HardwareProfile, output: Path) -> None:
@@ -109,11 +104,10 @@ def write_profile(profile: HardwareProfile, output: Path) -> None:
     draft = output.with_name(f".{output.name}.tmp")
     with draft.open("w", encoding="utf-8") as stream:
         stream.write(
-            f"# Written by `rollcast calibrate --gpu {profile.name}`; edits are lost when it runs "
-            "again.\n# What is not fitted comes from simulator/calibration/datasheets.\n"
+            "# Written by `rollcast calibrate`; edits are lost when it runs again.\n"
+            "# What is not fitted comes from simulator/calibration/datasheets.\n"
         )
-        document = profile.model_dump(mode="json")
-        yaml.dump({**document, "kernels": _rounded(document["kernels"])}, stream)
+        yaml.dump(profile.model_dump(mode="json"), stream)
     draft.replace(output)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from simulator.cli import catalog, run
+from simulator.cli import calibrate, catalog, run
 from simulator.errors import RollcastError
 
 BAD_INPUT = 2
@@ -29,7 +29,7 @@ app.command("profiles")(catalog.profiles)
 app.command("scenarios")(catalog.scenarios)
 app.command("show")(catalog.show)
 app.command("schema")(catalog.schema)
-app.command("calibrate")(catalog.calibrate)
+app.command("calibrate")(calibrate.calibrate)
 
 
 def _print_version(is_asked: bool) -> None:

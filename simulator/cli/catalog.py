@@ -1,4 +1,4 @@
-"""Verbs that list and show what there is: models, profiles, scenarios, the schema; calibration."""
+"""Verbs that list and show what there is: models, profiles, scenarios, the schema."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,10 +8,6 @@ import typer
 from simulator.errors import ScenarioError
 
 Name = Annotated[str, typer.Argument(help="A scenario, model or hardware profile.")]
-Gpu = Annotated[str, typer.Option("--gpu", help="GPU to fit, such as gb200.")]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Where to write; default: the profile.")
-]
 
 
 def models() -> None:
@@ -130,17 +126,3 @@ def schema() -> None:
     from simulator.specs.schema import scenario_schema
 
     typer.echo(json.dumps(scenario_schema(), indent=2))
-
-
-def calibrate(gpu: Gpu, output: Output = None) -> None:
-    """Refit a hardware profile from measured kernel tables (extra: calibrate)."""
-    from simulator.calibration import calibrate as refit
-    from simulator.calibration.report import error_table
-    from simulator.data_root import data_root
-
-    path = output or data_root() / "hardware_profiles" / f"{gpu}.yaml"
-    if not path.parent.is_dir():
-        raise ScenarioError(f"--output {path}: the folder {path.parent} does not exist")
-    profile = refit(gpu, path)
-    typer.echo(error_table([profile]))
-    typer.echo(f"wrote {path}", err=True)

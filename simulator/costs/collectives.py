@@ -76,9 +76,9 @@ def moe_all_to_all_s(
 ) -> FloatArray:
     """Seconds of sending tokens to their experts and results back [s].
 
-    ``t = || t0 + t1 log2(n), 2 T min(K, n - 1) h w / rate ||_p``: a token goes to at most ``K``
-    other ranks. Beyond the NVLink domain the share of the traffic that leaves it moves at the
-    network's rate, and its latency counts twice.
+    ``t = || t0 + t1 (log2(n) - 1), B / rate + r sqrt(B) ||_p`` with ``B = 2 T min(K, n - 1) h w``:
+    a token goes to at most ``K`` other ranks. Beyond the NVLink domain the share of the traffic
+    that leaves it moves at the network's rate, and its latency counts twice.
 
     Parameters
     ----------
@@ -108,4 +108,5 @@ def exchange_seconds(
     """The equation of :func:`moe_all_to_all_s` inside a domain, coefficients spelt out [s]."""
     doublings = np.log2(np.asarray(ranks, dtype=np.float64))
     latency_s = fit.launch_s + fit.rank_s * np.maximum(doublings - 1.0, 0.0)
-    return joined(fit.norm, latency_s, np.asarray(num_bytes, dtype=np.float64) / fit.bytes_per_s)
+    size = np.asarray(num_bytes, dtype=np.float64)
+    return joined(fit.norm, latency_s, size / fit.bytes_per_s + fit.root_s * np.sqrt(size))

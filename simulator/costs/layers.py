@@ -6,6 +6,7 @@ iteration; every GPU of an attention replica does the same work, so one GPU's se
 instance's. Parts follow one another: nothing is overlapped.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,35 +100,39 @@ def attention_scores_s(target: Target, batch: RankBatch) -> FloatArray:
     """Scores and weighted values over the KV cache, and over the prompts being computed [s]."""
     model = target.model
     windowed = 0
-    window = None
+    window = math.inf
     if isinstance(model.attention, GroupedQueryAttention) and model.attention.window_tokens:
         windowed, window = model.attention.windowed_layers, float(model.attention.window_tokens)
-    total = (model.num_layers - windowed) * _scores_one_layer_s(target, batch, None)
+    total = (model.num_layers - windowed) * _scores_one_layer_s(target, batch, math.inf)
     if windowed:
         total = total + windowed * _scores_one_layer_s(target, batch, window)
     return total
 
 
-def _scores_one_layer_s(target: Target, batch: RankBatch, window: float | None) -> FloatArray:
+def _scores_one_layer_s(target: Target, batch: RankBatch, window: float) -> FloatArray:
     attention, ranks = target.model.attention, target.parallelism.tensor
     context = batch.context_tokens
-    prefill_context = batch.prefill_context
-    if window is not None:
-        context = np.minimum(context, window)
-        prefill_context = np.minimum(prefill_context, window * batch.prefill_tokens)
-    prompts, new_tokens, prefix = _prefill_shape(batch.prefill_tokens, prefill_context)
+    prompts, new_tokens, prefix = _prefill_shape(batch.prefill_tokens, batch.prefill_context)
     kv, profile = target.kv_precision, target.profile
     heads = max(attention.num_heads / ranks, 1.0)
     if isinstance(attention, GroupedQueryAttention):
         kv_heads = max(attention.num_kv_heads / ranks, 1.0)
         width = attention.head_dim
         decode = decode_attention_s(
-            profile, kv, batch.sequences, context, batch.query_tokens, heads, kv_heads, width
+            profile,
+            kv,
+            batch.sequences,
+            context,
+            batch.query_tokens,
+            heads,
+            kv_heads,
+            width,
+            window,
         )
         if not np.any(batch.prefill_tokens):
             return decode
         return decode + prefill_attention_s(
-            profile, kv, prompts, new_tokens, prefix, heads, kv_heads, width
+            profile, kv, prompts, new_tokens, prefix, heads, kv_heads, width, window
         )
     decode = mla_decode_attention_s(
         profile,

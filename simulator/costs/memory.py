@@ -75,7 +75,7 @@ def generation_memory(
     drafter_bytes = 0.0
     if drafter is not None:
         drafter_ranks = drafter.target.parallelism
-        width = 2.0 if drafter.target.precision == "bf16" else 1.0
+        width = 2.0 if drafter.target.precision in ("bf16", "mxfp4") else 1.0
         drafter_bytes = width * drafter.parameters / drafter_ranks.tensor
         if drafter.target.model.is_moe:
             drafter_bytes = _weight_bytes(drafter.target)

@@ -138,6 +138,11 @@ def _refuse_missing_precision(scenario: Scenario, profile: HardwareProfile) -> N
     drafter = scenario.speculation.drafter.precision
     for key, asked, known in (
         ("engine.precision", scenario.engine.precision, set(profile.kernel_choice)),
+        (
+            "engine.kv_precision",
+            scenario.engine.kv_precision,
+            set(profile.kernels.decode_attention),
+        ),
         ("training.precision", scenario.training.precision, set(profile.training.mfu)),
         ("speculation.drafter.precision", drafter, set(profile.kernel_choice)),
     ):

@@ -8,7 +8,7 @@ A config without that object is 16-bit. Which modules stay in 16 bits is not rea
 from simulator.specs.config_reader import ConfigReader
 from simulator.specs.hardware import Precision
 
-_METHODS: dict[str, Precision] = {"fp8": "fp8", "fbgemm_fp8": "fp8", "mxfp4": "fp4"}
+_METHODS: dict[str, Precision] = {"fp8": "fp8", "fbgemm_fp8": "fp8", "mxfp4": "mxfp4"}
 _WEIGHT_TYPES: dict[tuple[str, int], Precision] = {
     ("float", 8): "fp8",
     ("float", 4): "fp4",

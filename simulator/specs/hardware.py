@@ -21,17 +21,20 @@ from simulator.specs.kernels import (
     PrefillAttentionFit,
 )
 
-Precision = Literal["bf16", "fp8", "fp4"]
-"""What a user asks for; a profile maps it to the kernels that engines run."""
+Precision = Literal["bf16", "fp8", "fp4", "mxfp4"]
+"""What a user asks for; a profile maps it to the kernels that engines run. ``mxfp4`` stores the
+routed experts in 4 bits and everything else in 16, as gpt-oss is published."""
 
-KernelPrecision = Literal["bf16", "fp8", "fp8_block", "nvfp4"]
-"""What a kernel table measures: ``fp8`` scales per tensor, ``fp8_block`` per 128 x 128 block."""
+KernelPrecision = Literal["bf16", "fp8", "fp8_block", "nvfp4", "mxfp4", "mxfp4_mxfp8"]
+"""What a kernel table measures: ``fp8`` scales per tensor, ``fp8_block`` per 128 x 128 block,
+``mxfp4`` are 4-bit weights with 16-bit activations and ``mxfp4_mxfp8`` with 8-bit ones; both of
+the last are kernels of experts only."""
 
 CachePrecision = Literal["bf16", "fp8"]
 """Precision of the KV cache."""
 
 Name = TypeVar("Name", bound=str)
-Fit = TypeVar("Fit", GemmFit, DecodeAttentionFit, PrefillAttentionFit, MoeFit)
+Fit = TypeVar("Fit", DecodeAttentionFit, PrefillAttentionFit, MoeFit)
 
 PositiveFloat = Field(gt=0)
 
@@ -45,6 +48,8 @@ class Device(FrozenModel):
     """Memory of one GPU [bytes]."""
     hbm_bytes_per_s: float = PositiveFloat
     """Memory bandwidth of one GPU [bytes/s]."""
+    sm_count: int = Field(gt=0)
+    """Streaming multiprocessors, each of which computes one tile of a product at a time [1]."""
     source: str
     """Datasheet or file the rates come from."""
 
@@ -179,15 +184,15 @@ class HardwareProfile(FrozenModel):
         return self.model_copy(
             update={
                 "kernels": Kernels(
-                    gemm=_unlaunched(kernels.gemm),
-                    decode_attention=_unlaunched(kernels.decode_attention),
-                    prefill_attention=_unlaunched(kernels.prefill_attention),
-                    latent_decode_attention=_unlaunched(kernels.latent_decode_attention),
-                    latent_prefill_attention=_unlaunched(kernels.latent_prefill_attention),
-                    moe={
-                        name: fit.model_copy(update={"launch_s": 0.0, "imbalance": 0.0})
-                        for name, fit in kernels.moe.items()
+                    gemm={
+                        name: fit.model_copy(update={"launch_s": 0.0})
+                        for name, fit in kernels.gemm.items()
                     },
+                    decode_attention=_ideal(kernels.decode_attention),
+                    prefill_attention=_ideal(kernels.prefill_attention),
+                    latent_decode_attention=_ideal(kernels.latent_decode_attention),
+                    latent_prefill_attention=_ideal(kernels.latent_prefill_attention),
+                    moe=_ideal(kernels.moe),
                     all_reduce=tuple(
                         fit.model_copy(update={"launch_s": latency_s * math.log2(fit.ranks)})
                         for fit in kernels.all_reduce
@@ -200,5 +205,5 @@ class HardwareProfile(FrozenModel):
         )
 
 
-def _unlaunched(fits: Mapping[Name, Fit]) -> dict[Name, Fit]:
-    return {name: fit.model_copy(update={"launch_s": 0.0}) for name, fit in fits.items()}
+def _ideal(fits: Mapping[Name, Fit]) -> dict[Name, Fit]:
+    return {name: fit.ideal() for name, fit in fits.items()}

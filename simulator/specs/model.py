@@ -30,12 +30,19 @@ __all__ = ["Experts", "GroupedQueryAttention", "LatentAttention", "ModelSpec"]
 
 FloatArray = npt.NDArray[np.float64]
 
-WEIGHT_BYTES: dict[Precision, float] = {"bf16": 2.0, "fp8": 1.0 + 4.0 / 128**2, "fp4": 0.5625}
-"""Bytes of a quantised weight with its scales [bytes].
+WEIGHT_BYTES: dict[Precision, float] = {
+    "bf16": 2.0,
+    "fp8": 1.0 + 4.0 / 128**2,
+    "fp4": 0.5625,
+    "mxfp4": 2.0,
+}
+"""Bytes of a quantised weight outside the routed experts, with its scales [bytes].
 
-FP8 adds one 32-bit scale for 128 x 128 weights, FP4 one 8-bit scale for 16 (NVFP4; MXFP4, with
-one for 32, takes 6% less).
+FP8 adds one 32-bit scale for 128 x 128 weights, FP4 one 8-bit scale for 16 (NVFP4).
 """
+
+EXPERT_WEIGHT_BYTES: dict[Precision, float] = {**WEIGHT_BYTES, "mxfp4": 0.53125}
+"""The same for a weight of a routed expert; MXFP4 has one 8-bit scale for 32 [bytes]."""
 
 KV_BYTES: dict[Precision, float] = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625}
 """Bytes of one cached element [bytes]."""
@@ -187,15 +194,17 @@ class ModelSpec(FrozenModel):
     def weight_bytes(self, precision: Precision) -> float:
         """Weights in memory [bytes].
 
-        Matrices of attention, feed-forward networks and experts take ``precision``; embedding,
-        head, router, norms and biases stay in 16 bits, as published quantised checkpoints do.
+        Matrices of attention, feed-forward networks and experts take ``precision`` (``mxfp4``:
+        routed experts only); embedding, head, router, norms and biases stay in 16 bits, as
+        published quantised checkpoints do.
         """
-        quantised = self._always_quantised + self.expert_parameters
-        return WEIGHT_BYTES[precision] * quantised + _UNQUANTISED_BYTES * self._never_quantised
+        quantised = WEIGHT_BYTES[precision] * self._always_quantised
+        unquantised = _UNQUANTISED_BYTES * self._never_quantised
+        return quantised + self.expert_weight_bytes(precision) + unquantised
 
     def expert_weight_bytes(self, precision: Precision) -> float:
         """The part of ``weight_bytes`` that all routed experts take [bytes]."""
-        return WEIGHT_BYTES[precision] * self.expert_parameters
+        return EXPERT_WEIGHT_BYTES[precision] * self.expert_parameters
 
     def kv_bytes_per_token(self, precision: Precision) -> float:
         """Cache that one token takes while it is inside the window of every layer [bytes].

@@ -85,6 +85,10 @@ OVERRIDES = {
         ["nope", "rollcast models"],
     ),
     "unknown profile": ("cluster.hardware=h900", ["h900", "rollcast profiles"]),
+    "training in a precision of inference only": (
+        "training.precision=mxfp4",
+        ["training.precision", "mxfp4", "bf16"],
+    ),
     "precision that the GPU lacks": (
         "{cluster.hardware=h100_sxm|engine.precision=fp4}",
         ["engine.precision", "fp4", "bf16"],

@@ -220,7 +220,7 @@ def compressed(**weights):
     ("quantization", "precision"),
     [
         ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8"),
-        ({"quant_method": "mxfp4"}, "fp4"),
+        ({"quant_method": "mxfp4"}, "mxfp4"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "fp4"),
         ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8"),
         (compressed(num_bits=4, type="int", group_size=32), "fp4"),

@@ -133,6 +133,7 @@ def test_bytes_of_each_precision():
     assert model.weight_bytes("bf16") == 2 * model.parameters
     assert model.weight_bytes("fp8") == pytest.approx(quantised * (1 + 4 / 16_384) + 2 * rest)
     assert model.weight_bytes("fp4") == pytest.approx(quantised * (0.5 + 1 / 16) + 2 * rest)
+    assert model.weight_bytes("mxfp4") == 2 * model.parameters  # it has no experts
 
 
 def test_a_windowed_layer_stops_to_grow():

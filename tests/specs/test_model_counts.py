@@ -160,10 +160,15 @@ def test_kv_bytes_per_token(name, kv_bytes):
 
 @pytest.mark.parametrize(
     ("name", "precision"),
-    [("Qwen3-8B", "bf16"), ("DeepSeek-V3", "fp8"), ("Kimi-K2", "fp8"), ("gpt-oss-120b", "fp4")],
+    [("Qwen3-8B", "bf16"), ("DeepSeek-V3", "fp8"), ("Kimi-K2", "fp8"), ("gpt-oss-120b", "mxfp4")],
 )
 def test_native_precision(name, precision):
     assert shipped(name).native_precision == precision
+
+
+def test_gpt_oss_takes_the_bytes_of_its_checkpoint():
+    # arXiv 2508.10925, table 1: the checkpoint of the 120b model takes 60.8 GiB.
+    assert shipped("gpt-oss-120b").weight_bytes("mxfp4") / 2**30 == pytest.approx(60.8, rel=0.01)
 
 
 def test_mtp_layer_of_deepseek_v3_is_outside_the_count():
