@@ -16,6 +16,7 @@ from simulator.calibration.products import fit_gemm, fit_moe, gemm_rows, moe_row
 from simulator.calibration.tables import tables_root
 from simulator.errors import CalibrationError
 from simulator.specs.hardware import CachePrecision, Device, HardwareProfile, Kernels
+from simulator.specs.pretraining import fitted_training
 
 
 def calibrate(gpu: str, output: Path) -> HardwareProfile:
@@ -42,12 +43,15 @@ def calibrate(gpu: str, output: Path) -> HardwareProfile:
 
 
 def read_datasheet(gpu: str) -> dict[str, Any]:
-    """The part of a profile that is not fitted: rates, links, software, training."""
+    """The part of a profile that kernel tables do not hold: rates, links, software, training.
+
+    Training is fitted on its own: see :mod:`simulator.calibration.training`.
+    """
     from ruamel.yaml import YAML
 
     text = files("simulator.calibration").joinpath("datasheets", f"{gpu}.yaml").read_text("utf-8")
     sheet: dict[str, Any] = YAML(typ="safe").load(text)
-    return sheet
+    return {**sheet, "training": fitted_training()[gpu].model_dump(mode="json")}
 
 
 def fit_kernels(gpu: str, choices: GpuChoices, device: Device) -> Kernels:

@@ -1,0 +1,137 @@
+"""What the trainer's ``auto`` stands for: the fastest sharding of an even batch that fits.
+
+Everything that does not fit is refused with the GiB that one GPU lacks.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+from simulator.costs.packing import Loads, even, micro_batches
+from simulator.costs.trainer import Trainer
+from simulator.costs.trainer_links import TrainerHardware
+from simulator.costs.trainer_memory import TrainerMemory, trainer_memory
+from simulator.costs.training import logprob_pass_s, update_s_of
+from simulator.errors import InfeasibleError
+from simulator.specs.model import ModelSpec
+from simulator.specs.resolved import ResolvedScenario
+from simulator.specs.trainer import TrainerParallelism
+from simulator.specs.training import Ranks, Recompute
+from simulator.units import format_gib
+
+_MOST_TENSOR_RANKS = 8
+_MOST_STAGES = 16
+_MOST_CONTEXT_RANKS = 32
+_RECOMPUTE: tuple[Recompute, ...] = ("none", "selective", "full")
+
+
+def choose_trainer(resolved: ResolvedScenario) -> Trainer:
+    """Decide every ``auto`` of ``training.parallelism`` and ``training.recompute``.
+
+    Raises
+    ------
+    InfeasibleError
+        If no sharding that the scenario allows divides the GPUs, or none fits into memory; the
+        message names what the one that lacks least lacks.
+    """
+    scenario = resolved.scenario
+    hardware = TrainerHardware.of(resolved.profile)
+    base = Trainer(resolved.model, hardware, scenario.training, TrainerParallelism())
+    workload = scenario.workload
+    prompt = float(workload.prompts.typical_lengths(1000).max())
+    longest = workload.max_response_tokens + prompt
+    mean = float(
+        workload.prompts.typical_lengths(101).mean() + workload.responses.typical_lengths(101).mean()
+    )
+    fastest: tuple[float, int, Trainer] | None = None
+    nearest: tuple[float, Trainer, TrainerMemory] | None = None
+    for ranks in _candidates(resolved):
+        if fastest is not None and ranks.context > fastest[2].ranks.context:
+            break
+        trainer = replace(base, ranks=ranks)
+        memory = trainer_memory(trainer, longest)
+        missing = memory.missing_bytes(hardware.device.hbm_bytes)
+        if missing > 0.0:
+            if nearest is None or missing < nearest[0]:
+                nearest = missing, trainer, memory
+            continue
+        seconds = _even_batch_s(trainer, workload.rollouts_per_step, mean, longest)
+        order = (seconds, ranks.tensor * ranks.context * ranks.pipeline)
+        if fastest is None or order < fastest[:2]:
+            fastest = *order, trainer
+    if fastest is not None:
+        return fastest[2]
+    if nearest is None:
+        raise InfeasibleError(
+            f"training.parallelism: no sharding of {resolved.model.name} divides the "
+            f"{scenario.training_gpus} GPUs that train; change the ranks or cluster.gpus"
+        )
+    missing, trainer, memory = nearest
+    raise InfeasibleError(
+        f"cluster.gpus: training {resolved.model.name} on {scenario.training_gpus} GPUs "
+        f"({trainer.ranks.describe()}) lacks {format_gib(missing)} on each; "
+        f"{memory.describe()} of {format_gib(hardware.device.hbm_bytes)}; give the trainer more "
+        "GPUs, or lower training.micro_batch_tokens or workload.max_response_tokens"
+    )
+
+
+def _even_batch_s(trainer: Trainer, rollouts: int, mean: float, longest: float) -> float:
+    """Seconds of all passes over rollouts of mean length [s]."""
+    training = trainer.training
+    update_s = update_s_of(trainer, _even(trainer, rollouts / training.optimizer_steps, mean, longest))
+    logprob_s = logprob_pass_s(trainer, _even(trainer, rollouts, mean, longest))
+    return training.optimizer_steps * update_s + training.logprob_passes * logprob_s
+
+
+def _even(trainer: Trainer, rollouts: float, mean: float, longest: float) -> Loads:
+    share = max(rollouts / trainer.ranks.data, 1.0)
+    count = micro_batches(share * mean, longest, trainer.training.micro_batch_tokens)
+    return even(share, mean, count, trainer.window_tokens)
+
+
+def _candidates(resolved: ResolvedScenario) -> Iterator[TrainerParallelism]:
+    """Shardings that divide GPUs and model, those with fewest context ranks first."""
+    training, model = resolved.scenario.training, resolved.model
+    asked, gpus = training.parallelism, resolved.scenario.training_gpus
+    inside = min(resolved.profile.network.scale_up_gpus, _MOST_TENSOR_RANKS, gpus)
+    heads = model.attention.num_heads
+    tensors = _ranks(asked.tensor, [n for n in _powers(inside) if heads % n == 0])
+    stages = _ranks(asked.pipeline, _powers(min(_MOST_STAGES, model.num_layers, gpus)))
+    contexts = _ranks(asked.context, _powers(min(_MOST_CONTEXT_RANKS, gpus)))
+    shardings = [asked.sharding] if asked.sharding != "auto" else ["optimizer", "full"]
+    recompute = [training.recompute] if training.recompute != "auto" else list(_RECOMPUTE)
+    for context, tensor, pipeline in product(contexts, tensors, stages):
+        data, rest = divmod(gpus, context * tensor * pipeline)
+        if rest or not data or asked.data not in ("auto", data):
+            continue
+        for expert in _ranks(asked.expert, _expert_choices(model, gpus // pipeline)):
+            if (gpus // pipeline) % expert:
+                continue
+            for sharding, again in product(shardings, recompute):
+                yield TrainerParallelism.model_validate(
+                    {
+                        "tensor": tensor,
+                        "context": context,
+                        "pipeline": pipeline,
+                        "virtual_pipeline": asked.virtual_pipeline if pipeline > 1 else 1,
+                        "expert": expert,
+                        "data": data,
+                        "sharding": sharding,
+                        "recompute": again,
+                    }
+                )
+
+
+def _ranks(asked: Ranks, choices: list[int]) -> list[int]:
+    return choices if asked == "auto" else [asked]
+
+
+def _powers(limit: int) -> list[int]:
+    return [2**exponent for exponent in range(max(limit, 1).bit_length())]
+
+
+def _expert_choices(model: ModelSpec, stage_gpus: int) -> list[int]:
+    if model.experts is None:
+        return [1]
+    count = model.experts.num_experts
+    return [n for n in _powers(min(count, stage_gpus)) if count % n == 0 and stage_gpus % n == 0]
