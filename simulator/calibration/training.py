@@ -44,7 +44,15 @@ DENSE = Group(
 """Starting values are typical of large matrix products; data on one model cannot part them."""
 
 EXPERTS = Group(
-    ("expert_passes", "looped_s", "fused_s", "scale_out_share"), (0.5, 1.0, 1.0, 0.3)
+    (
+        "expert_passes",
+        "expert_looped_s",
+        "expert_fused_s",
+        "layer_looped_s",
+        "layer_fused_s",
+        "scale_out_share",
+    ),
+    (0.5, 1.0, 1.0, 1.0, 1.0, 0.3),
 )
 
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from simulator.specs.catalog import find_model
 from simulator.specs.pretraining import (
     FITTED_MODELS,
-    OLDEST_FITTED_RELEASE,
     PretrainingRow,
+    is_comparable,
     megatron_rows,
     profile_of,
-    release_number,
 )
 from simulator.specs.training_fit import LaunchTimes, ModelError, TrainingFit
 
@@ -41,8 +40,10 @@ class Coefficients:
     dense_passes: float = 16.0
     scale_up_share: float = 0.6
     expert_passes: float = 10.0
-    looped_s: float = 1e-4
-    fused_s: float = 5e-5
+    expert_looped_s: float = 1e-4
+    expert_fused_s: float = 5e-5
+    layer_looped_s: float = 1e-3
+    layer_fused_s: float = 1e-3
     scale_out_share: float = 0.6
     dense_error: float = 0.1
     moe_error: float = 0.2
@@ -54,11 +55,7 @@ def fitted_rows() -> list[PretrainingRow]:
         row
         for row in megatron_rows()
         if row.published_model in FITTED_MODELS
-        and not row.is_annotated
-        and not (
-            find_model(row.model).is_moe
-            and release_number(row.release) < OLDEST_FITTED_RELEASE
-        )
+        and is_comparable(row, find_model(row.model))
     ]
 
 
@@ -108,7 +105,10 @@ def _entry(found: Coefficients, name: str, matrix: float, points: int) -> Traini
             "scale_up_share": found.scale_up_share,
             "exchange_share": _EXCHANGE,
             "scale_out_share": found.scale_out_share,
-            "expert_launch_s": LaunchTimes(looped=found.looped_s, fused=found.fused_s),
+            "expert_launch_s": LaunchTimes(
+                looped=found.expert_looped_s, fused=found.expert_fused_s
+            ),
+            "layer_launch_s": LaunchTimes(looped=found.layer_looped_s, fused=found.layer_fused_s),
             "error": ModelError(dense=found.dense_error, moe=found.moe_error),
             "points": points,
             "source": f"{origin}; all but matrix_efficiency shared by all GPUs; split and "

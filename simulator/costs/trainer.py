@@ -145,10 +145,11 @@ class Trainer:
         launch_s = 0.0
         if experts is not None:
             token_s += traffic * self._expert_traffic_s + self._exchange_s
-            local = experts.num_experts / ranks.expert * self._expert_layers / ranks.pipeline
             kind = self.training.expert_kernels
-            launch = fit.expert_launch_s.looped if kind == "looped" else fit.expert_launch_s.fused
-            launch_s = traffic * launch * local / (1.0 + _BACKWARD_TRAFFIC)
+            layer_s = getattr(fit.layer_launch_s, kind)
+            layer_s += getattr(fit.expert_launch_s, kind) * experts.num_experts / ranks.expert
+            layers = self._expert_layers / ranks.pipeline
+            launch_s = traffic * layer_s * layers / (1.0 + _BACKWARD_TRAFFIC)
         return Prices(token_s=token_s, micro_batch_s=launch_s) + self._attention(attention)
 
     @property

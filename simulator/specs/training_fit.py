@@ -15,7 +15,7 @@ Precision = Literal["bf16", "fp8", "fp4"]
 
 
 class LaunchTimes(FrozenModel):
-    """Host time of a local expert in one layer and micro-batch, forward and backward [s]."""
+    """Time that does not depend on tokens, in one micro-batch, forward and backward [s]."""
 
     looped: float = Field(ge=0)
     """Experts launched one by one, shapes known to the host only (dropless, eager) [s]."""
@@ -55,7 +55,9 @@ class TrainingFit(FrozenModel):
     scale_out_share: float = Field(gt=0, le=1)
     """Share of the network's rate that collectives see [1]."""
     expert_launch_s: LaunchTimes
-    """Host time of experts."""
+    """Fixed time of each local expert of a layer."""
+    layer_launch_s: LaunchTimes
+    """Fixed time of a layer with experts: router, permutation, waiting for the exchange."""
     error: ModelError
     """How far this is off for other models."""
     points: int = Field(ge=0)

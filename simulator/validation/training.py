@@ -1,47 +1,45 @@
-"""Pre-training throughput, measured and projected: every row of ``scenarios/published/megatron``.
+"""Pre-training throughput, measured and projected.
 
-A row is fitted by the rule in the README there. A projection uses the shipped profile of the GPU, or
-the fit it would be made of. ``sigma`` is the error on fitted models that were left out of the fit.
+Rows stand under ``scenarios/published/megatron``, whose README has the rule of the split, and
+``scenarios/published/torchtitan``. ``sigma`` is the error on fitted models left out of the fit.
 """
 
 from simulator.costs.pretraining import tokens_per_s_per_gpu
 from simulator.specs.catalog import find_model
 from simulator.specs.pretraining import (
     FITTED_MODELS,
-    OLDEST_FITTED_RELEASE,
     PretrainingRow,
     fitted_training,
+    is_comparable,
     megatron_rows,
     other_rows,
     profile_of,
-    release_number,
+    torchtitan_rows,
 )
 from simulator.validation.cases import Case, Role
 
-SOURCE = "megatron"
 
-
-def training_cases() -> list[Case]:
-    """All rows but those that the publisher annotates as exceptional."""
-    rows = [("", row, _role(row)) for row in megatron_rows() if not row.is_annotated]
-    others: list[tuple[str, PretrainingRow, Role]] = [
-        (f"{name} ", row, "validation") for name, row in other_rows()
+def megatron_cases() -> list[Case]:
+    """Rows of Megatron-Bridge that the README counts as software of today."""
+    rows: list[tuple[PretrainingRow, Role]] = [
+        (row, "fitted" if row.published_model in FITTED_MODELS else "validation")
+        for row in megatron_rows()
+        if is_comparable(row, find_model(row.model))
     ]
-    return [_case(name, row, role) for name, row, role in rows + others]
+    rows += [(row, "validation") for row in other_rows()]
+    return [_case("megatron", row, role) for row, role in rows]
 
 
-def _role(row: PretrainingRow) -> Role:
-    is_old = (
-        find_model(row.model).is_moe and release_number(row.release) < OLDEST_FITTED_RELEASE
-    )
-    return "fitted" if row.published_model in FITTED_MODELS and not is_old else "validation"
+def torchtitan_cases() -> list[Case]:
+    """Rows of torchtitan, none of them fitted."""
+    return [_case("torchtitan", row, "validation") for row in torchtitan_rows()]
 
 
-def _case(name: str, row: PretrainingRow, role: Role) -> Case:
+def _case(source: str, row: PretrainingRow, role: Role) -> Case:
     model, fit = find_model(row.model), fitted_training()[profile_of(row.gpu)]
     return Case(
-        source=SOURCE,
-        case=f"{name}{row.describe()}",
+        source=source,
+        case=row.describe(),
         metric="tokens_per_s_per_gpu",
         published=row.tokens_per_s_per_gpu,
         projected=tokens_per_s_per_gpu(row, model, fit),
