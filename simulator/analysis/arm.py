@@ -138,6 +138,7 @@ class Arm:
         facts = {
             "sharding": f"{placement.parallelism.describe()} "
             f"({placement.parallelism.gpus} GPUs an instance, {placement.replicas} instances)",
+            "trainer": self.runner.trainer.ranks.describe(),
             "KV cache": f"{placement.memory.kv_tokens:,.0f} tokens an instance",
             "largest running batch": f"{self._largest_batch():,} sequences an instance",
             "clipped responses": f"{clipped / rollouts:.2%}",

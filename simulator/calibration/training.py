@@ -4,9 +4,10 @@ Writes ``scenarios/published/megatron/fit.json`` and the ``training`` section of
 ``hardware_profiles``, and prints the errors. The same rows give the same bytes.
 """
 
+import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.calibration.profile import write_profile
-from simulator.calibration.training_rule import Coefficients, fits_by_profile, fitted_rows
+from simulator.calibration.training_rule import (
+    Coefficients,
+    comparable_rows,
+    fits_by_profile,
+    fitted_rows,
+)
 from simulator.costs.pretraining import tokens_per_s_per_gpu
 from simulator.data_root import data_root
 from simulator.specs.catalog import find_model
@@ -70,9 +76,7 @@ def log_errors(rows: Sequence[PretrainingRow], coefficients: Coefficients) -> Fl
     )
 
 
-def fit_group(
-    rows: Sequence[PretrainingRow], start: Coefficients, group: Group
-) -> Coefficients:
+def fit_group(rows: Sequence[PretrainingRow], start: Coefficients, group: Group) -> Coefficients:
     """Least squares on the logarithmic error, with a normal prior on each coefficient's logarithm.
 
     Errors count in units of 10% and grow linearly beyond (soft L1).
@@ -99,22 +103,48 @@ def fit_group(
 
 
 def fit(rows: Sequence[PretrainingRow]) -> Coefficients:
-    """Dense models first, then what experts add, matrices as found."""
+    """Dense models first, then what experts add, matrices as found; and the error of both."""
     dense = [row for row in rows if not find_model(row.model).is_moe]
     experts = [row for row in rows if find_model(row.model).is_moe]
     found = fit_group(dense, Coefficients(), DENSE)
+    found = replace(
+        found,
+        dense_error=unseen_error(dense, Coefficients(), DENSE),
+        moe_error=unseen_error(experts, found, EXPERTS),
+    )
     return fit_group(experts, found, EXPERTS)
 
 
-def unseen_error(
-    rows: Sequence[PretrainingRow], is_kind: Callable[[PretrainingRow], bool]
-) -> float:
-    """Root mean square of the error on fitted models of a kind, each left out in turn [1]."""
+def unseen_error(rows: Sequence[PretrainingRow], start: Coefficients, group: Group) -> float:
+    """Root mean square of the logarithmic error on models that are left out in turn [1]."""
     errors = []
-    for model in sorted({row.published_model for row in rows if is_kind(row)}):
+    for model in sorted({row.published_model for row in rows}):
+        kept = [row for row in rows if row.published_model != model]
         left = [row for row in rows if row.published_model == model]
-        errors.append(log_errors(left, fit([row for row in rows if row not in left])))
+        errors.append(log_errors(left, fit_group(kept, start, group)))
     return round(float(np.sqrt(np.mean(np.concatenate(errors) ** 2))), 3)
+
+
+def leave_one_out(rows: Sequence[PretrainingRow]) -> str:
+    """Markdown table of each model's error when all others of its kind, and it not, are fitted."""
+    lines = ["| model | rows | median | 90th percentile | bias |", "|---|---|---|---|---|"]
+    shipped = fit(fitted_rows())
+    for model in sorted({row.published_model for row in rows}):
+        left = [row for row in rows if row.published_model == model]
+        is_moe = find_model(left[0].model).is_moe
+        others = [
+            row
+            for row in rows
+            if row.published_model != model and find_model(row.model).is_moe == is_moe
+        ]
+        start = shipped if is_moe else Coefficients()
+        found = fit_group(others, start, EXPERTS if is_moe else DENSE)
+        errors = np.expm1(log_errors(left, found))
+        lines.append(
+            f"| {model} | {len(left)} | {np.median(np.abs(errors)):.1%} | "
+            f"{np.quantile(np.abs(errors), 0.9):.1%} | {np.median(errors):+.1%} |"
+        )
+    return "\n".join(lines)
 
 
 def update_profile(path: Path, document: dict[str, Any]) -> None:
@@ -126,15 +156,19 @@ def update_profile(path: Path, document: dict[str, Any]) -> None:
     write_profile(HardwareProfile.model_validate(profile), path)
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Fit, write, report."""
-    rows = fitted_rows()
-    found = fit(rows)
-    found = replace(
-        found,
-        dense_error=unseen_error(rows, lambda row: not find_model(row.model).is_moe),
-        moe_error=unseen_error(rows, lambda row: find_model(row.model).is_moe),
+    parser = argparse.ArgumentParser(prog="python -m simulator.calibration.training")
+    parser.add_argument(
+        "--leave-one-out",
+        action="store_true",
+        help="write nothing; print the error of each model with all others fitted",
     )
+    rows = fitted_rows()
+    if parser.parse_args(arguments).leave_one_out:
+        sys.stdout.write(leave_one_out(comparable_rows()) + "\n")
+        return 0
+    found = fit(rows)
     fits = fits_by_profile(found)
     document = {name: fit.model_dump(mode="json") for name, fit in fits.items()}
     path = data_root() / "scenarios" / "published" / "megatron" / "fit.json"

@@ -49,14 +49,14 @@ class Coefficients:
     moe_error: float = 0.2
 
 
+def comparable_rows() -> list[PretrainingRow]:
+    """Rows without the publisher's exceptions and the oldest expert software."""
+    return [row for row in megatron_rows() if is_comparable(row, find_model(row.model))]
+
+
 def fitted_rows() -> list[PretrainingRow]:
-    """Rows of fitted models without the publisher's exceptions and the oldest expert software."""
-    return [
-        row
-        for row in megatron_rows()
-        if row.published_model in FITTED_MODELS
-        and is_comparable(row, find_model(row.model))
-    ]
+    """Those of the fitted models."""
+    return [row for row in comparable_rows() if row.published_model in FITTED_MODELS]
 
 
 def fits_by_profile(found: Coefficients) -> dict[str, TrainingFit]:

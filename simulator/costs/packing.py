@@ -41,12 +41,15 @@ def deal(work: FloatArray, ranks: int) -> IntArray:
     work
         Seconds or FLOP of each sequence, shape ``(sequences,)``.
     """
-    rank = np.zeros(work.size, dtype=np.int64)
+    order = np.argsort(-work, kind="stable")
     heap = [(0.0, index) for index in range(ranks)]
-    for sequence in np.argsort(-work, kind="stable").tolist():
+    dealt = []
+    for seconds in work[order].tolist():
         load, index = heap[0]
-        rank[sequence] = index
-        heapreplace(heap, (load + float(work[sequence]), index))
+        dealt.append(index)
+        heapreplace(heap, (load + seconds, index))
+    rank = np.empty(work.size, dtype=np.int64)
+    rank[order] = dealt
     return rank
 
 
@@ -89,11 +92,15 @@ def pack(
         rank = deal(lengths + pair_tokens * pairs, ranks)
     else:
         rank = np.arange(lengths.size) * ranks // lengths.size
-    tokens = np.bincount(rank, lengths, minlength=ranks)
+
+    def per_rank(values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(rank, values, minlength=ranks), dtype=np.float64)
+
+    tokens = per_rank(lengths)
     return Loads(
         tokens=tokens,
-        pairs=np.bincount(rank, pairs, minlength=ranks),
-        windowed_pairs=np.bincount(rank, windowed, minlength=ranks),
+        pairs=per_rank(pairs),
+        windowed_pairs=per_rank(windowed),
         micro_batches=micro_batches(float(tokens.max()), longest, micro_batch_tokens),
     )
 

@@ -275,9 +275,9 @@ class Trainer:
         dense, experts = self.stage_parameters
         ranks = self.ranks
         copies = ranks.data * ranks.context
-        return gather_s(
-            self.hardware, parameter_bytes * dense, copies, ranks.tensor
-        ) + gather_s(self.hardware, parameter_bytes * experts, ranks.expert_data, ranks.expert)
+        return gather_s(self.hardware, parameter_bytes * dense, copies, ranks.tensor) + gather_s(
+            self.hardware, parameter_bytes * experts, ranks.expert_data, ranks.expert
+        )
 
 
 def attention_width(model: ModelSpec) -> float:

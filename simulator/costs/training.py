@@ -39,14 +39,12 @@ def training_cost(trainer: Trainer, sequence_tokens: npt.NDArray[np.int64]) -> T
         [tokens].
     """
     training = trainer.training
-    logprob_s = 0.0
-    if training.logprob_passes:
-        one_s = logprob_pass_s(trainer, deal_and_pack(trainer, sequence_tokens))
-        logprob_s = training.logprob_passes * one_s
     parts = np.array_split(sequence_tokens, min(training.optimizer_steps, sequence_tokens.size))
-    update_s = sum(update_s_of(trainer, deal_and_pack(trainer, part)) for part in parts)
+    mini_batches = [deal_and_pack(trainer, part) for part in parts]
+    update_s = sum(update_s_of(trainer, loads) for loads in mini_batches)
+    whole = mini_batches[0] if len(parts) == 1 else deal_and_pack(trainer, sequence_tokens)
     return TrainingCost(
-        logprob_s=logprob_s / training.efficiency,
+        logprob_s=training.logprob_passes * logprob_pass_s(trainer, whole) / training.efficiency,
         training_s=update_s / training.efficiency
         + training.optimizer_steps * (training.optimizer_step_s + trainer.optimizer_s()),
     )

@@ -64,9 +64,9 @@ class Runner:
     def __init__(
         self, resolved: ResolvedScenario, parallelism: EngineParallelism | None = None
     ) -> None:
-        self.trainer = choose_trainer(resolved)
         self.resolved = resolved
         self.placement: Placement = place(resolved, parallelism or choose_parallelism(resolved))
+        self.trainer = choose_trainer(resolved)
         scenario = resolved.scenario
         workload, pipeline = scenario.workload, scenario.pipeline
         rollouts = workload.rollouts_per_step * pipeline.open_batches

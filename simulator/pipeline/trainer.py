@@ -1,11 +1,14 @@
-"""What the trainer's ``auto`` stands for: the fastest sharding of an even batch that fits.
+"""What the trainer's ``auto`` stands for: the fastest sharding of a typical batch that fits.
 
 Everything that does not fit is refused with the GiB that one GPU lacks.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import Self
+
+import numpy as np
 
 from simulator.costs.packing import Loads, even, micro_batches
 from simulator.costs.trainer import Trainer
@@ -17,12 +20,39 @@ from simulator.specs.model import ModelSpec
 from simulator.specs.resolved import ResolvedScenario
 from simulator.specs.trainer import TrainerParallelism
 from simulator.specs.training import Ranks, Recompute
+from simulator.specs.workload import Workload
 from simulator.units import format_gib
 
 _MOST_TENSOR_RANKS = 8
 _MOST_STAGES = 16
 _MOST_CONTEXT_RANKS = 32
 _RECOMPUTE: tuple[Recompute, ...] = ("none", "selective", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class _TypicalBatch:
+    """Rollouts of one step in four numbers."""
+
+    rollouts: int
+    mean_tokens: float
+    """Mean of prompt and response [tokens]."""
+    longest_tokens: float
+    """Longest of one step [tokens]."""
+    limit_tokens: float
+    """Longest that the workload allows [tokens]."""
+
+    @classmethod
+    def of(cls, workload: Workload) -> Self:
+        """The batch of a workload at evenly spaced probabilities."""
+        prompts = workload.prompts.typical_lengths(1000)
+        responses = workload.responses.typical_lengths(min(workload.rollouts_per_step, 10_000))
+        prompt = float(prompts.max())
+        return cls(
+            rollouts=workload.rollouts_per_step,
+            mean_tokens=float(prompts.mean() + responses.mean()),
+            longest_tokens=float(responses.max()) + prompt,
+            limit_tokens=workload.max_response_tokens + prompt,
+        )
 
 
 def choose_trainer(resolved: ResolvedScenario) -> Trainer:
@@ -37,25 +67,20 @@ def choose_trainer(resolved: ResolvedScenario) -> Trainer:
     scenario = resolved.scenario
     hardware = TrainerHardware.of(resolved.profile)
     base = Trainer(resolved.model, hardware, scenario.training, TrainerParallelism())
-    workload = scenario.workload
-    prompt = float(workload.prompts.typical_lengths(1000).max())
-    longest = workload.max_response_tokens + prompt
-    mean = float(
-        workload.prompts.typical_lengths(101).mean() + workload.responses.typical_lengths(101).mean()
-    )
+    batch = _TypicalBatch.of(scenario.workload)
     fastest: tuple[float, int, Trainer] | None = None
     nearest: tuple[float, Trainer, TrainerMemory] | None = None
     for ranks in _candidates(resolved):
         if fastest is not None and ranks.context > fastest[2].ranks.context:
             break
         trainer = replace(base, ranks=ranks)
-        memory = trainer_memory(trainer, longest)
+        memory = trainer_memory(trainer, batch.limit_tokens)
         missing = memory.missing_bytes(hardware.device.hbm_bytes)
         if missing > 0.0:
             if nearest is None or missing < nearest[0]:
                 nearest = missing, trainer, memory
             continue
-        seconds = _even_batch_s(trainer, workload.rollouts_per_step, mean, longest)
+        seconds = _typical_batch_s(trainer, batch)
         order = (seconds, ranks.tensor * ranks.context * ranks.pipeline)
         if fastest is None or order < fastest[:2]:
             fastest = *order, trainer
@@ -75,18 +100,30 @@ def choose_trainer(resolved: ResolvedScenario) -> Trainer:
     )
 
 
-def _even_batch_s(trainer: Trainer, rollouts: int, mean: float, longest: float) -> float:
-    """Seconds of all passes over rollouts of mean length [s]."""
+def _typical_batch_s(trainer: Trainer, batch: _TypicalBatch) -> float:
+    """Seconds of all passes over a batch of evenly dealt work [s]."""
     training = trainer.training
-    update_s = update_s_of(trainer, _even(trainer, rollouts / training.optimizer_steps, mean, longest))
-    logprob_s = logprob_pass_s(trainer, _even(trainer, rollouts, mean, longest))
+    mini_batch = _typical_loads(trainer, batch, batch.rollouts / training.optimizer_steps)
+    update_s = update_s_of(trainer, mini_batch)
+    logprob_s = logprob_pass_s(trainer, _typical_loads(trainer, batch, batch.rollouts))
     return training.optimizer_steps * update_s + training.logprob_passes * logprob_s
 
 
-def _even(trainer: Trainer, rollouts: float, mean: float, longest: float) -> Loads:
+def _typical_loads(trainer: Trainer, batch: _TypicalBatch, rollouts: float) -> Loads:
+    """An even share of the rollouts, and beside it a rank with the longest one alone."""
+    window = trainer.window_tokens
     share = max(rollouts / trainer.ranks.data, 1.0)
-    count = micro_batches(share * mean, longest, trainer.training.micro_batch_tokens)
-    return even(share, mean, count, trainer.window_tokens)
+    count = micro_batches(
+        share * batch.mean_tokens, batch.longest_tokens, trainer.training.micro_batch_tokens
+    )
+    mean = even(share, batch.mean_tokens, count, window)
+    alone = even(1.0, batch.longest_tokens, count, window)
+    return Loads(
+        np.concatenate([mean.tokens, alone.tokens]),
+        np.concatenate([mean.pairs, alone.pairs]),
+        np.concatenate([mean.windowed_pairs, alone.windowed_pairs]),
+        count,
+    )
 
 
 def _candidates(resolved: ResolvedScenario) -> Iterator[TrainerParallelism]:

@@ -114,7 +114,11 @@ def _refuse_missing_precision(scenario: Scenario, profile: HardwareProfile) -> N
     drafter = scenario.speculation.drafter.precision
     for key, asked, known in (
         ("engine.precision", scenario.engine.precision, set(profile.kernel_choice)),
-        ("training.precision", scenario.training.precision, set(profile.training.matrix_efficiency)),
+        (
+            "training.precision",
+            scenario.training.precision,
+            set(profile.training.matrix_efficiency),
+        ),
         ("speculation.drafter.precision", drafter, set(profile.kernel_choice)),
     ):
         if asked is not None and asked not in known:

@@ -102,7 +102,7 @@ def release_number(release: str) -> tuple[int, ...]:
 
 
 def is_comparable(row: PretrainingRow, model: ModelSpec) -> bool:
-    """Whether a row stands for software of today: neither annotated, nor experts before 26.02.01."""
+    """Whether a row stands for software of today: not annotated, experts from 26.02.01 on."""
     is_old = model.is_moe and release_number(row.release) < _OLDEST_EXPERTS
     return not (row.is_annotated or is_old)
 

@@ -5,6 +5,7 @@ spread of the two frameworks that set the rate of a single sender, the only defa
 """
 
 import math
+from typing import Any
 
 from simulator.costs.trainer_links import TrainerHardware
 from simulator.costs.weight_sync import sync_of
@@ -19,29 +20,30 @@ _SIGMA = math.log(24.4 / 8.7) / 2.0
 def weight_sync_cases() -> list[Case]:
     """All measured syncs; without the pause where the figure leaves it out."""
     cases = []
-    for row in published_rows(SOURCE, "measured.csv").fillna(0.0).itertuples(index=False):
-        settings = WeightSync(is_bucketed=row.is_bucketed == "yes")
-        hardware = TrainerHardware.of(find_profile(str(row.profile)))
+    rows: Any = published_rows(SOURCE, "measured.csv").fillna(0.0).to_dict(orient="records")
+    for row in rows:
+        settings = WeightSync(is_bucketed=row["is_bucketed"] == "yes")
+        hardware = TrainerHardware.of(find_profile(row["profile"]))
         sync = sync_of(
             settings,
             hardware,
-            row.transfer,
-            model_bytes=float(row.model_bytes),
-            shard_bytes=float(row.received_bytes),
-            tensors=int(row.tensors),
-            gpus=max(int(row.gpus), 1),
+            row["transfer"],
+            model_bytes=row["model_bytes"],
+            shard_bytes=row["received_bytes"],
+            tensors=int(row["tensors"]),
+            gpus=max(int(row["gpus"]), 1),
             link_bytes_per_s=hardware.network.scale_out_bytes_per_s,
         )
-        pause_s = 0.0 if row.includes_pause == "yes" else sync.pause_s
+        pause_s = 0.0 if row["includes_pause"] == "yes" else sync.pause_s
         cases.append(
             Case(
                 source=SOURCE,
-                case=f"{row.id} {row.model}, {row.framework}",
+                case=f"{row['id']} {row['model']}, {row['framework']}",
                 metric="seconds_per_sync",
-                published=float(row.seconds),
+                published=float(row["seconds"]),
                 projected=sync.total_s - pause_s,
                 sigma=_SIGMA,
-                role=row.role,
+                role=row["role"],
             )
         )
     return cases
