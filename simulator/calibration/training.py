@@ -32,6 +32,7 @@ FloatArray = npt.NDArray[np.float64]
 
 _ROBUST_SCALE = 0.1
 _DIGITS = 3
+_NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +117,22 @@ def fit(rows: Sequence[PretrainingRow]) -> Coefficients:
 
 
 def unseen_error(rows: Sequence[PretrainingRow], start: Coefficients, group: Group) -> float:
-    """Root mean square of the logarithmic error on models that are left out in turn [1]."""
+    """Standard deviation of the logarithmic error on a model that the fit has not seen [1].
+
+    Root mean square over models that are left out in turn. So few models leave the deviation itself
+    uncertain: it is widened to the normal whose 95% interval is that of Student's t with one degree
+    of freedom a model.
+    """
+    from scipy.special import stdtrit
+
     errors = []
-    for model in sorted({row.published_model for row in rows}):
+    models = sorted({row.published_model for row in rows})
+    for model in models:
         kept = [row for row in rows if row.published_model != model]
         left = [row for row in rows if row.published_model == model]
         errors.append(log_errors(left, fit_group(kept, start, group)))
-    return round(float(np.sqrt(np.mean(np.concatenate(errors) ** 2))), 3)
+    deviation = float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
+    return round(deviation * float(stdtrit(len(models), 0.975)) / _NORMAL_95, 3)
 
 
 def leave_one_out(rows: Sequence[PretrainingRow]) -> str:

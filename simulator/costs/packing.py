@@ -5,6 +5,7 @@ Sequences are laid end to end in micro-batches of a fixed number of tokens, or p
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from heapq import heapreplace
 
 import numpy as np
@@ -117,13 +118,23 @@ def even(
     tokens
         Length of each [tokens].
     """
-    pairs = attended_pairs([tokens])
-    windowed = pairs if window_tokens is None else attended_pairs([tokens], 0, window_tokens)
+    pairs, windowed = _pairs_of(tokens, window_tokens)
     return Loads(
-        np.array([sequences * tokens]), sequences * pairs, sequences * windowed, micro_batches
+        np.array([sequences * tokens]),
+        np.array([sequences * pairs]),
+        np.array([sequences * windowed]),
+        micro_batches,
     )
 
 
 def micro_batches(rank_tokens: float, longest_tokens: float, micro_batch_tokens: int) -> int:
     """Micro-batches that hold the tokens of one rank [1]."""
     return max(int(np.ceil(rank_tokens / max(float(micro_batch_tokens), longest_tokens))), 1)
+
+
+@lru_cache(maxsize=256)
+def _pairs_of(tokens: float, window_tokens: int | None) -> tuple[float, float]:
+    """Pairs of one sequence, without and within the window [tokens^2]."""
+    pairs = float(attended_pairs([tokens])[0])
+    windowed = float(attended_pairs([tokens], 0, window_tokens)[0])
+    return pairs, windowed

@@ -5,13 +5,13 @@ have each a price on one GPU of one pipeline stage. Coefficients come from measu
 (:mod:`simulator.specs.training_fit`); the equations are in ``docs/training.md``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from simulator.costs.flops import forward_flops
 from simulator.costs.packing import FloatArray, Loads
 from simulator.costs.trainer_links import TrainerHardware, exchange_s_per_token, gather_s
+from simulator.costs.trainer_shape import TrainedShape, trained_shape
 from simulator.specs.model import GroupedQueryAttention, ModelSpec
 from simulator.specs.trainer import TrainerParallelism
 from simulator.specs.training import Training
@@ -70,6 +70,11 @@ class Trainer:
     hardware: TrainerHardware
     training: Training
     ranks: TrainerParallelism
+    shape: TrainedShape = field(init=False, repr=False)
+    """Counts of the model."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", trained_shape(self.model))
 
     @property
     def window_tokens(self) -> int | None:
@@ -122,9 +127,8 @@ class Trainer:
     def stage_parameters(self) -> tuple[float, float]:
         """Parameters of one GPU's stage, of dense layers and of experts, not sharded further."""
         model, ranks = self.model, self.ranks
-        mtp = float(model.mtp_parameters) if self.training.trains_mtp else 0.0
-        dense = float(model.parameters - model.expert_parameters)
-        experts = float(model.expert_parameters)
+        mtp = self.shape.mtp_parameters if self.training.trains_mtp else 0.0
+        dense, experts = self.shape.dense_parameters, self.shape.expert_parameters
         if model.is_moe:
             experts += mtp
         else:
@@ -184,11 +188,10 @@ class Trainer:
 
     @property
     def _matrices_s(self) -> float:
-        model = self.model
-        experts = float(model.active_expert_parameters)
-        dense = float(model.active_matmul_parameters) - experts
-        scale = self._layers / model.num_layers
-        flops = 2.0 * scale * (dense + experts / self.hardware.fit.grouped)
+        shape = self.shape
+        weights = shape.dense_matmul_parameters
+        weights += shape.active_expert_parameters / self.hardware.fit.grouped
+        flops = 2.0 * weights * self._layers / self.model.num_layers
         return self._share * flops / self._matrix_rate
 
     @property
@@ -200,14 +203,15 @@ class Trainer:
         return self._share * flops / rate
 
     def _attention(self, factor: float) -> Prices:
-        attention = self.model.attention
-        width = attention.head_dim if isinstance(attention, GroupedQueryAttention) else 128
+        shape = self.shape
         rate = self.hardware.device.peak_flops_per_s["bf16"]
-        rate *= self.hardware.fit.attention_efficiency * min(width / _FULL_HEAD_WIDTH, 1.0)
+        rate *= self.hardware.fit.attention_efficiency * min(
+            shape.head_width / _FULL_HEAD_WIDTH, 1.0
+        )
         scale = factor * self._share / rate * self._layers / self.model.num_layers
         return Prices(
-            pair_s=scale * float(forward_flops(self.model, 0, 1, 0, 0)),
-            windowed_pair_s=scale * float(forward_flops(self.model, 0, 0, 0, 1)),
+            pair_s=scale * shape.pair_flops,
+            windowed_pair_s=scale * shape.windowed_pair_flops,
         )
 
     @property
@@ -215,7 +219,7 @@ class Trainer:
         """Activations of attention and dense layers over the memory, forward: a third."""
         model = self.model
         shared = model.experts.num_shared_experts if model.experts else 0
-        width = self._layers * (2.0 * model.hidden_size + attention_width(model))
+        width = self._layers * (2.0 * model.hidden_size + self.shape.attention_width)
         width += 3.0 * model.dense_intermediate * model.num_dense_layers
         if model.experts is not None:
             width += 3.0 * shared * model.experts.shared_intermediate * self._expert_layers
@@ -278,15 +282,6 @@ class Trainer:
         return gather_s(self.hardware, parameter_bytes * dense, copies, ranks.tensor) + gather_s(
             self.hardware, parameter_bytes * experts, ranks.expert_data, ranks.expert
         )
-
-
-def attention_width(model: ModelSpec) -> float:
-    """Values of queries, keys, values and output of one token in one layer [1]."""
-    attention = model.attention
-    if isinstance(attention, GroupedQueryAttention):
-        return 2.0 * (attention.num_heads + attention.num_kv_heads) * attention.head_dim
-    query = attention.qk_nope_head_dim + attention.qk_rope_head_dim
-    return 2.0 * attention.num_heads * (query + attention.v_head_dim)
 
 
 def _exposed_s(traffic_s: float, hidden_under_s: float) -> float:

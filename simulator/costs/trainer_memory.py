@@ -8,7 +8,7 @@ sequence-parallel norms and without stored attention scores. All figures are byt
 
 from dataclasses import dataclass
 
-from simulator.costs.trainer import Trainer, attention_width
+from simulator.costs.trainer import Trainer
 from simulator.units import GIB, format_gib
 
 _WEIGHT_BYTES = 2.0
@@ -115,7 +115,7 @@ def _layer_values(trainer: Trainer, recompute: str) -> float:
     if recompute == "full":
         return hidden
     norms = 4.0 if recompute == "none" else 2.0
-    return norms * hidden + attention_width(trainer.model)
+    return norms * hidden + trainer.shape.attention_width
 
 
 def _feedforward_values(trainer: Trainer, recompute: str) -> float:

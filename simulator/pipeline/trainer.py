@@ -5,7 +5,7 @@ Everything that does not fit is refused with the GiB that one GPU lacks.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import groupby, product
 from typing import Self
 
 import numpy as np
@@ -69,21 +69,20 @@ def choose_trainer(resolved: ResolvedScenario) -> Trainer:
     base = Trainer(resolved.model, hardware, scenario.training, TrainerParallelism())
     batch = _TypicalBatch.of(scenario.workload)
     fastest: tuple[float, int, Trainer] | None = None
-    nearest: tuple[float, Trainer, TrainerMemory] | None = None
-    for ranks in _candidates(resolved):
-        if fastest is not None and ranks.context > fastest[2].ranks.context:
+    nearest: _Misfit | None = None
+    for _, layouts in groupby(_layouts(resolved), key=lambda layout: layout.context):
+        before = fastest
+        for layout in layouts:
+            found, misfit = _fitting(replace(base, ranks=layout), batch.limit_tokens)
+            if misfit is not None and (nearest is None or misfit.missing < nearest.missing):
+                nearest = misfit
+            for trainer in found:
+                gpus = layout.tensor * layout.context * layout.pipeline
+                order = (_typical_batch_s(trainer, batch), gpus)
+                if fastest is None or order < fastest[:2]:
+                    fastest = *order, trainer
+        if before is not None and fastest is before:
             break
-        trainer = replace(base, ranks=ranks)
-        memory = trainer_memory(trainer, batch.limit_tokens)
-        missing = memory.missing_bytes(hardware.device.hbm_bytes)
-        if missing > 0.0:
-            if nearest is None or missing < nearest[0]:
-                nearest = missing, trainer, memory
-            continue
-        seconds = _typical_batch_s(trainer, batch)
-        order = (seconds, ranks.tensor * ranks.context * ranks.pipeline)
-        if fastest is None or order < fastest[:2]:
-            fastest = *order, trainer
     if fastest is not None:
         return fastest[2]
     if nearest is None:
@@ -91,13 +90,48 @@ def choose_trainer(resolved: ResolvedScenario) -> Trainer:
             f"training.parallelism: no sharding of {resolved.model.name} divides the "
             f"{scenario.training_gpus} GPUs that train; change the ranks or cluster.gpus"
         )
-    missing, trainer, memory = nearest
     raise InfeasibleError(
         f"cluster.gpus: training {resolved.model.name} on {scenario.training_gpus} GPUs "
-        f"({trainer.ranks.describe()}) lacks {format_gib(missing)} on each; "
-        f"{memory.describe()} of {format_gib(hardware.device.hbm_bytes)}; give the trainer more "
-        "GPUs, or lower training.micro_batch_tokens or workload.max_response_tokens"
+        f"({nearest.trainer.ranks.describe()}) lacks {format_gib(nearest.missing)} on each; "
+        f"{nearest.memory.describe()} of {format_gib(hardware.device.hbm_bytes)}; give the "
+        "trainer more GPUs, or lower training.micro_batch_tokens or workload.max_response_tokens"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Misfit:
+    """A trainer that lacks memory."""
+
+    missing: float
+    """What one GPU lacks [bytes]."""
+    trainer: Trainer
+    memory: TrainerMemory
+
+
+def _fitting(trainer: Trainer, limit_tokens: float) -> tuple[list[Trainer], _Misfit | None]:
+    """For each way of sharding, this layout with the least recomputation that fits.
+
+    Sharding more is not tried where nothing needs to be computed again without.
+    """
+    training, nearest = trainer.training, None
+    asked = training.parallelism.sharding
+    shardings = ("optimizer", "full") if asked == "auto" else (asked,)
+    kinds = _RECOMPUTE if training.recompute == "auto" else (training.recompute,)
+    found: list[Trainer] = []
+    for sharding in shardings:
+        for recompute in kinds:
+            ranks = trainer.ranks.model_copy(update={"sharding": sharding, "recompute": recompute})
+            candidate = replace(trainer, ranks=ranks)
+            memory = trainer_memory(candidate, limit_tokens)
+            missing = memory.missing_bytes(trainer.hardware.device.hbm_bytes)
+            if missing <= 0.0:
+                found.append(candidate)
+                break
+            if nearest is None or missing < nearest.missing:
+                nearest = _Misfit(missing, candidate, memory)
+        if found and found[0].ranks.recompute == kinds[0]:
+            break
+    return found, nearest
 
 
 def _typical_batch_s(trainer: Trainer, batch: _TypicalBatch) -> float:
@@ -126,37 +160,35 @@ def _typical_loads(trainer: Trainer, batch: _TypicalBatch, rollouts: float) -> L
     )
 
 
-def _candidates(resolved: ResolvedScenario) -> Iterator[TrainerParallelism]:
-    """Shardings that divide GPUs and model, those with fewest context ranks first."""
+def _layouts(resolved: ResolvedScenario) -> Iterator[TrainerParallelism]:
+    """Ranks that divide GPUs and model, those with fewest context ranks first."""
     training, model = resolved.scenario.training, resolved.model
     asked, gpus = training.parallelism, resolved.scenario.training_gpus
     inside = min(resolved.profile.network.scale_up_gpus, _MOST_TENSOR_RANKS, gpus)
     heads = model.attention.num_heads
-    tensors = _ranks(asked.tensor, [n for n in _powers(inside) if heads % n == 0])
+    tensors = [n for n in _ranks(asked.tensor, _powers(inside)) if heads % n == 0]
     stages = _ranks(asked.pipeline, _powers(min(_MOST_STAGES, model.num_layers, gpus)))
     contexts = _ranks(asked.context, _powers(min(_MOST_CONTEXT_RANKS, gpus)))
-    shardings = [asked.sharding] if asked.sharding != "auto" else ["optimizer", "full"]
-    recompute = [training.recompute] if training.recompute != "auto" else list(_RECOMPUTE)
     for context, tensor, pipeline in product(contexts, tensors, stages):
         data, rest = divmod(gpus, context * tensor * pipeline)
-        if rest or not data or asked.data not in ("auto", data):
+        if rest or not data or asked.data not in ("auto", data) or pipeline > model.num_layers:
             continue
-        for expert in _ranks(asked.expert, _expert_choices(model, gpus // pipeline)):
-            if (gpus // pipeline) % expert:
-                continue
-            for sharding, again in product(shardings, recompute):
-                yield TrainerParallelism.model_validate(
-                    {
-                        "tensor": tensor,
-                        "context": context,
-                        "pipeline": pipeline,
-                        "virtual_pipeline": asked.virtual_pipeline if pipeline > 1 else 1,
-                        "expert": expert,
-                        "data": data,
-                        "sharding": sharding,
-                        "recompute": again,
-                    }
+        for expert in _ranks(asked.expert, _powers(gpus // pipeline)):
+            if _divides(expert, model, gpus // pipeline):
+                yield TrainerParallelism(
+                    tensor=tensor,
+                    context=context,
+                    pipeline=pipeline,
+                    virtual_pipeline=asked.virtual_pipeline if pipeline > 1 else 1,
+                    expert=expert,
+                    data=data,
                 )
+
+
+def _divides(expert: int, model: ModelSpec, stage_gpus: int) -> bool:
+    """Whether experts can be divided so many ways among the GPUs of a stage."""
+    count = 1 if model.experts is None else model.experts.num_experts
+    return count % expert == 0 and stage_gpus % expert == 0
 
 
 def _ranks(asked: Ranks, choices: list[int]) -> list[int]:
@@ -165,10 +197,3 @@ def _ranks(asked: Ranks, choices: list[int]) -> list[int]:
 
 def _powers(limit: int) -> list[int]:
     return [2**exponent for exponent in range(max(limit, 1).bit_length())]
-
-
-def _expert_choices(model: ModelSpec, stage_gpus: int) -> list[int]:
-    if model.experts is None:
-        return [1]
-    count = model.experts.num_experts
-    return [n for n in _powers(min(count, stage_gpus)) if count % n == 0 and stage_gpus % n == 0]

@@ -18,9 +18,9 @@ class TrainingParallelism(FrozenModel):
     """How the trainer spreads a model over its GPUs; ``auto`` is decided together.
 
     ``auto`` takes what trains an even batch of the scenario fastest among what fits into memory:
-    tensor ranks inside a host that divide the attention heads, pipeline stages that divide the
-    layers (or nearly), as few context ranks as fit, expert ranks that divide the experts, each a
-    power of two. Data-parallel ranks are what is left of the GPUs.
+    tensor ranks inside a host that divide the attention heads, at most 16 pipeline stages, context
+    ranks until more of them do not pay, expert ranks that divide the experts, each a power of two.
+    Data-parallel ranks are what is left of the GPUs.
     """
 
     tensor: Ranks = Field(default="auto")

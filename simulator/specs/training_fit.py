@@ -24,7 +24,10 @@ class LaunchTimes(FrozenModel):
 
 
 class ModelError(FrozenModel):
-    """Standard deviation of log(measured / modelled) on models that the fit had not seen [1]."""
+    """Standard deviation of log(measured / modelled) on models that the fit has not seen [1].
+
+    From fitted models left out in turn, widened because they are few.
+    """
 
     dense: float = Field(gt=0)
     """Models without experts [1]."""
