@@ -43,6 +43,7 @@ demo: $(VENV)/.installed ## forecast one scenario, print its table, write out/
 	$(BIN)/rollcast run scenarios/qwen3-235b-sync-512.yaml --out out/
 
 calibrate: $(VENV)/.installed-calibrate ## fit the hardware profiles anew (Linux, x86-64)
+	$(BIN)/python -m simulator.calibration.training
 	$(BIN)/rollcast calibrate $(ARGS)
 
 # ------------------------------------------------------------------------------------- checks

@@ -20,8 +20,8 @@ _GROUPED = 0.75
 """Grouped over dense matrix efficiency: mean of the compute coefficients of the kernel fits of
 H100 and GB200 in 16 and 8 bits (0.60, 0.95, 0.97, 0.55)."""
 _ATTENTION = 0.55
-"""FlashAttention-3 (arXiv 2407.08608): 620 TFLOP/s forward and 500 backward of 989, causal, head
-width 128, weighted 2 to 5."""
+"""FlashAttention-3 (arXiv 2407.08608, figures 5 and 6): about 620 TFLOP/s forward and 500 backward
+of 989, causal, head width 128, weighted 2 to 5."""
 _EXCHANGE = 0.8
 """NVLink rate of dispatch and combine at large messages (DeepEP: 153 of 160-200 GB/s)."""
 
