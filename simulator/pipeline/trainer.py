@@ -87,7 +87,7 @@ def choose_trainer(resolved: ResolvedScenario) -> Trainer:
         return fastest[2]
     if nearest is None:
         raise InfeasibleError(
-            f"training.parallelism: no sharding of {resolved.model.name} divides the "
+            f"training.parallelism: no such sharding divides both {resolved.model.name} and the "
             f"{scenario.training_gpus} GPUs that train; change the ranks or cluster.gpus"
         )
     raise InfeasibleError(

@@ -86,9 +86,11 @@ def test_a_refusal_names_the_missing_gib_of_each_gpu():
 
 
 def test_ranks_that_do_not_divide_are_refused():
-    with pytest.raises(InfeasibleError, match="no sharding of Qwen3-8B divides the 4 GPUs"):
+    with pytest.raises(
+        InfeasibleError, match="no such sharding divides both Qwen3-8B and the 4 GPUs"
+    ):
         chosen(training__parallelism={"tensor": 8})
-    with pytest.raises(InfeasibleError, match="no sharding"):
+    with pytest.raises(InfeasibleError, match="no such sharding"):
         chosen(training__parallelism={"tensor": 2, "data": 4})
 
 
