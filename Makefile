@@ -44,6 +44,7 @@ demo: $(VENV)/.installed ## forecast one scenario, print its table, write out/
 
 ARGS ?= --all
 calibrate: $(VENV)/.installed-calibrate ## fit the hardware profiles anew (Linux, x86-64)
+	$(BIN)/python -m simulator.calibration.training
 	$(BIN)/rollcast calibrate $(ARGS)
 
 # ------------------------------------------------------------------------------------- checks

@@ -174,6 +174,7 @@ class Arm:
         facts = {
             "sharding": f"{placement.parallelism.describe()} "
             f"(GPUs an instance: {placement.parallelism.gpus}, instances: {placement.replicas})",
+            "trainer": self.runner.trainer.ranks.describe(),
             "KV cache": f"{placement.memory.kv_tokens:,.0f} tokens an instance",
             "largest running batch": f"{self._largest_batch():,} sequences an instance",
             "clipped responses": f"{clipped / rollouts:.2%}",

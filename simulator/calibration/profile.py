@@ -11,6 +11,7 @@ from simulator.calibration.tables import tables_root
 from simulator.errors import CalibrationError
 from simulator.specs.catalog import find_profile
 from simulator.specs.hardware import Device, HardwareProfile, Kernels, Network
+from simulator.specs.pretraining import training_of
 
 _DATASHEETS = "datasheets"
 _BASE = "based_on"
@@ -43,13 +44,17 @@ def calibrate(name: str, output: Path) -> HardwareProfile:
 
 
 def read_datasheet(name: str) -> dict[str, Any]:
-    """The part of a profile that is not fitted: rates, links, software, training."""
+    """The part of a profile that kernel tables do not hold: rates, links, software, training.
+
+    Training is fitted on its own: see :mod:`simulator.calibration.training`.
+    """
     from ruamel.yaml import YAML
 
     text = files("simulator.calibration").joinpath(_DATASHEETS, f"{name}.yaml").read_text("utf-8")
     sheet: dict[str, Any] = YAML(typ="safe").load(text)
     base = sheet.pop(_BASE, None)
-    return _overlaid(read_datasheet(base), sheet) if base else sheet
+    whole = _overlaid(read_datasheet(base), sheet) if base else sheet
+    return {**whole, "training": training_of(name).model_dump(mode="json")}
 
 
 def _overlaid(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

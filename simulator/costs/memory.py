@@ -78,11 +78,11 @@ def generation_memory(
         width = 2.0 if drafter.target.precision in ("bf16", "mxfp4") else 1.0
         drafter_bytes = width * drafter.parameters / drafter_ranks.tensor
         if drafter.target.model.is_moe:
-            drafter_bytes = _weight_bytes(drafter.target)
+            drafter_bytes = weight_bytes_per_gpu(drafter.target)
         kv_per_token += _kv_bytes_per_token(drafter.target, drafter_ranks.tensor, typical_tokens)
     return GenerationMemory(
         usable_bytes=engine.gpu_memory_utilization * target.profile.device.hbm_bytes,
-        weight_bytes=_weight_bytes(target),
+        weight_bytes=weight_bytes_per_gpu(target),
         drafter_bytes=drafter_bytes,
         working_bytes=_working_bytes(target, engine),
         kv_bytes_per_token=kv_per_token,
@@ -90,7 +90,7 @@ def generation_memory(
     )
 
 
-def _weight_bytes(target: Target) -> float:
+def weight_bytes_per_gpu(target: Target) -> float:
     """Weights of one GPU: experts over all ranks, everything else over the tensor ranks [bytes]."""
     model, ranks = target.model, target.parallelism
     total = model.weight_bytes(target.precision)

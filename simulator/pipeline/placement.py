@@ -12,7 +12,6 @@ from simulator.costs.drafting import DraftNetwork, draft_network
 from simulator.costs.generation import GenerationCosts
 from simulator.costs.layers import Target
 from simulator.costs.memory import GenerationMemory, generation_memory
-from simulator.costs.training import training_state_bytes
 from simulator.errors import InfeasibleError
 from simulator.rollout.sequence import BatchLimits
 from simulator.specs.model import ModelSpec
@@ -66,20 +65,6 @@ def place(resolved: ResolvedScenario, parallelism: EngineParallelism) -> Placeme
         costs=_costs(resolved, target, drafter),
         limits=_limits(scenario, memory, parallelism),
     )
-
-
-def refuse_untrainable(resolved: ResolvedScenario) -> None:
-    """Raise ``InfeasibleError`` if weights, gradients and optimizer do not fit the trainer."""
-    scenario = resolved.scenario
-    gpus = scenario.training_gpus
-    have = resolved.profile.device.hbm_bytes
-    need = training_state_bytes(resolved.model, gpus)
-    if need > have:
-        raise InfeasibleError(
-            f"cluster.gpus: training {resolved.model.name} on {gpus} GPUs needs "
-            f"{format_gib(need)} on each, {format_gib(need - have)} more than there is; "
-            "give the trainer more GPUs"
-        )
 
 
 def candidates(resolved: ResolvedScenario, max_gpus: int) -> Iterator[EngineParallelism]:

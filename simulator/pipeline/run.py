@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from functools import cache
 
 from simulator.costs.round_table import RoundTable
+from simulator.costs.trainer import Trainer
 from simulator.costs.training import TrainingCost, training_cost
-from simulator.costs.weight_sync import weight_sync_s
+from simulator.costs.weight_sync import weight_sync
 from simulator.pipeline.batch import RolloutBatch, draw_batch
-from simulator.pipeline.placement import Placement, place, refuse_untrainable
+from simulator.pipeline.placement import Placement, place
 from simulator.pipeline.sharding import InstantStages, choose_parallelism
+from simulator.pipeline.trainer import choose_trainer
 from simulator.pipeline.world import BatchSource, LoopSettings, StageTimes, World
 from simulator.policies.synchrony import BoundedLag
 from simulator.results.recorder import Recorder
@@ -20,21 +22,14 @@ from simulator.streams import Streams
 class ModelledStages:
     """Seconds of everything around generation, from the cost models."""
 
-    resolved: ResolvedScenario
+    trainer: Trainer
     data_s: float
     reward_s: float
     prepare_s: float
 
     def training(self, batch: RolloutBatch) -> TrainingCost:
         """Price log-probabilities and update of this batch."""
-        scenario = self.resolved.scenario
-        return training_cost(
-            self.resolved.model,
-            self.resolved.profile,
-            scenario.training,
-            scenario.training_gpus,
-            batch.sequence_tokens,
-        )
+        return training_cost(self.trainer, batch.sequence_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +61,9 @@ class Runner:
     """
 
     def __init__(self, resolved: ResolvedScenario, warmup_steps: int | None = None) -> None:
-        refuse_untrainable(resolved)
         self.resolved = resolved
         self.placement: Placement = place(resolved, choose_parallelism(resolved))
+        self.trainer = choose_trainer(resolved)
         scenario = resolved.scenario
         self.warmup_steps = (
             scenario.effective_warmup_steps if warmup_steps is None else warmup_steps
@@ -94,12 +89,12 @@ class Runner:
             return draw_batch(scenario, streams, step)
 
         stages = ModelledStages(
-            resolved=self.resolved,
+            trainer=self.trainer,
             data_s=scenario.pipeline.data_s,
             reward_s=scenario.pipeline.reward_s,
-            prepare_s=weight_sync_s(
-                self.placement.costs.target, self.placement.memory, scenario.pipeline
-            ),
+            prepare_s=weight_sync(
+                self.placement.costs.target, scenario.pipeline, scenario.engine.software
+            ).total_s,
         )
         loop = self._loop(stages, batches)
         is_synchronous = scenario.pipeline.max_policy_lag == 0

@@ -143,7 +143,11 @@ def _refuse_missing_precision(scenario: Scenario, profile: HardwareProfile) -> N
             scenario.engine.kv_precision,
             set(profile.kernels.decode_attention),
         ),
-        ("training.precision", scenario.training.precision, set(profile.training.mfu)),
+        (
+            "training.precision",
+            scenario.training.precision,
+            set(profile.training.matrix_efficiency),
+        ),
         ("speculation.drafter.precision", drafter, set(profile.kernel_choice)),
     ):
         if asked is not None and asked not in known:

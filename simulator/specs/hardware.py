@@ -20,6 +20,7 @@ from simulator.specs.kernels import (
     MoeFit,
     PrefillAttentionFit,
 )
+from simulator.specs.training_fit import TrainingFit
 
 Precision = Literal["bf16", "fp8", "fp4", "mxfp4"]
 """What a user asks for; a profile maps it to the kernels that engines run. ``mxfp4`` stores the
@@ -132,24 +133,6 @@ class EngineSoftware(FrozenModel):
     """Where these come from: measured, fitted on what, or assumed."""
 
 
-class TrainingRate(FrozenModel):
-    """Model FLOP utilisation of well-tuned pre-training, relative to the peak of its precision."""
-
-    dense: float = Field(gt=0, le=1)
-    """Models without experts [1]."""
-    moe: float = Field(gt=0, le=1)
-    """Models with experts [1]."""
-
-
-class TrainingFit(FrozenModel):
-    """Measured training rates of one GPU."""
-
-    mfu: dict[Precision, TrainingRate]
-    """Utilisation by precision; a missing precision is not supported for training."""
-    source: str
-    """Rows that the medians were taken over."""
-
-
 class HardwareProfile(FrozenModel):
     """One GPU with its links, kernels, engine software and training rates."""
 
@@ -170,7 +153,7 @@ class HardwareProfile(FrozenModel):
     software: EngineSoftware
     """Engine software."""
     training: TrainingFit
-    """Training rates."""
+    """Coefficients of training."""
 
     def ideal(self) -> Self:
         """The envelope of the hardware: kernels at their fitted rates, launched in no time, and

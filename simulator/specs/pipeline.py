@@ -5,15 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from simulator.base import FrozenModel
-
-
-class WeightSync(FrozenModel):
-    """What every hand-over of new weights to the engine costs beside the bytes."""
-
-    pause_s: float = Field(default=1.5, ge=0)
-    """Pause, barrier, sleep and wake-up of the engine for one sync [s]."""
-    bytes_per_s: float | None = Field(default=None, gt=0)
-    """Rate at which one GPU receives weights; default: from links and placement [bytes/s]."""
+from simulator.specs.weight_sync import WeightSync
 
 
 class Pipeline(FrozenModel):

@@ -41,6 +41,7 @@ TOTAL = {
     "Llama-3.2-1B": card("1.23", "meta-llama/Llama-3.2-1B"),
     "Llama-3.1-8B": card("8.03", "meta-llama/Llama-3.1-8B"),
     "Llama-3.1-70B": card("70.6", "meta-llama/Llama-3.1-70B"),
+    "Llama-3.1-405B": card("405.9", "meta-llama/Llama-3.1-405B, size of the weights"),
     "Qwen2.5-7B": card("7.61", "Qwen/Qwen2.5-7B"),
     "Qwen2.5-32B": card("32.5", "Qwen/Qwen2.5-32B"),
     "Qwen2.5-72B": card("72.7", "Qwen/Qwen2.5-72B"),

@@ -1,19 +1,14 @@
-"""What fits, what training takes, what a weight sync moves."""
+"""What fits on a GPU that generates."""
 
-import numpy as np
 import pytest
 
 from simulator.costs.drafting import draft_network
 from simulator.costs.layers import Target
 from simulator.costs.memory import generation_memory
-from simulator.costs.training import training_cost, training_state_bytes
-from simulator.costs.weight_sync import weight_sync_s
 from simulator.specs.catalog import find_model, find_profile
 from simulator.specs.engine import Engine
 from simulator.specs.parallelism import EngineParallelism
-from simulator.specs.pipeline import Pipeline
 from simulator.specs.speculation import Drafter, Speculation
-from simulator.specs.training import Training
 from simulator.units import GIB
 
 H100, GB200 = find_profile("h100_sxm"), find_profile("gb200")
@@ -75,48 +70,3 @@ def test_what_is_missing_is_told_in_bytes():
     assert budget.kv_cache_bytes < 0
     assert budget.missing_bytes(1000.0) > 50 * GIB
     assert "GiB" in budget.describe()
-
-
-def test_training_is_three_forward_passes_at_the_delivered_rate():
-    training = Training(mfu=0.5, efficiency=1.0, logprob_passes=1, optimizer_step_s=0.0)
-    lengths = np.full(64, 1024)
-    cost = training_cost(LLAMA, H100, training, 8, lengths)
-    matmul = 2 * (LLAMA.active_matmul_parameters + LLAMA.vocab_size * LLAMA.hidden_size)
-    attention = 4 * 32 * 32 * 128 * (1024 + 1) / 2
-    forward_s = (matmul + attention) * 64 * 1024 / (8 * 0.5 * 989e12)
-    assert cost.logprob_s == pytest.approx(forward_s, rel=0.01)
-    assert cost.training_s == pytest.approx(3 * forward_s, rel=0.01)
-
-
-def test_recomputation_and_more_passes_cost_forward_passes():
-    lengths = np.array([500, 900, 4000])
-    base = training_cost(LLAMA, H100, Training(optimizer_step_s=0.0), 8, lengths)
-    more = training_cost(
-        LLAMA,
-        H100,
-        Training(optimizer_step_s=0.0, recompute="full", logprob_passes=2),
-        8,
-        lengths,
-    )
-    assert more.training_s == pytest.approx(base.training_s * 4 / 3)
-    assert more.logprob_s == pytest.approx(base.logprob_s * 2)
-
-
-def test_long_sequences_cost_more_than_their_tokens():
-    even = training_cost(LLAMA, H100, Training(), 8, np.full(8, 8000))
-    uneven = training_cost(LLAMA, H100, Training(), 8, np.array([1000] * 4 + [15_000] * 4))
-    assert uneven.training_s > even.training_s
-
-
-def test_optimizer_state_shrinks_with_the_trainers_gpus():
-    assert training_state_bytes(QWEN_235B, 8) > H100.device.hbm_bytes
-    assert training_state_bytes(QWEN_235B, 256) < H100.device.hbm_bytes
-
-
-def test_weight_sync_is_a_pause_and_the_shards_bytes():
-    target = Target(LLAMA, H100, EngineParallelism(tensor=2), "bf16", "bf16")
-    budget = memory(LLAMA, H100, tensor=2)
-    near = weight_sync_s(target, budget, Pipeline())
-    far = weight_sync_s(target, budget, Pipeline(placement="disaggregated"))
-    assert near == pytest.approx(1.5 + budget.weight_bytes / (0.7 * 450e9))
-    assert far == pytest.approx(1.5 + budget.weight_bytes / (0.7 * 50e9))
