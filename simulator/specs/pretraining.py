@@ -141,6 +141,7 @@ def published_gpus() -> dict[str, tuple[Device, Network]]:
         device = Device.model_validate(
             {
                 "peak_flops_per_s": peaks,
+                "sm_count": int(cells["sm_count"]),
                 "hbm_bytes": float(cells["hbm_bytes"]),
                 "hbm_bytes_per_s": float(cells["hbm_bytes_per_s"]),
                 "source": cells["source"],

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from simulator.base import FrozenModel
-from simulator.specs.hardware import Precision
+from simulator.specs.training_fit import Precision
 
 Ranks = int | Literal["auto"]
 """Ranks of one kind, or whatever is fastest among what fits."""

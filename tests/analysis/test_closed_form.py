@@ -7,10 +7,10 @@ from simulator.analysis.projection import project
 from simulator.costs.drafting import draft_network
 from simulator.costs.generation import GenerationCosts
 from simulator.costs.layers import Target
-from simulator.costs.memory import generation_memory
 from simulator.costs.training import training_cost
-from simulator.costs.weight_sync import weight_sync_s
-from simulator.specs.catalog import find_model, find_profile
+from simulator.costs.weight_sync import weight_sync
+from simulator.pipeline.trainer import choose_trainer
+from simulator.specs.catalog import find_model, find_profile, resolve
 from simulator.specs.parallelism import EngineParallelism
 from tests.small_scenario import small
 
@@ -109,14 +109,13 @@ def test_the_step_is_the_sum_of_its_stages(gpus, speculation):
         training={"logprob_passes": 2, "optimizer_steps": 3, "recompute": "full"},
     )
     costs = prices(scenario)
-    mean_tokens = float(PROMPT_TOKENS + 481)
-    memory = generation_memory(costs.target, costs.drafter, scenario.engine, mean_tokens)
     trainer = training_cost(
-        MODEL, PROFILE, scenario.training, gpus, np.full(ROLLOUTS, PROMPT_TOKENS + 481)
+        choose_trainer(resolve(scenario)), np.full(ROLLOUTS, PROMPT_TOKENS + 481)
     )
+    sync = weight_sync(costs.target, scenario.pipeline, scenario.engine.software)
     expected = {
         "data": 0.4,
-        "prepare": weight_sync_s(costs.target, memory, scenario.pipeline),
+        "prepare": sync.total_s,
         "reward": 0.9,
         "logprob": trainer.logprob_s,
         "training": trainer.training_s,
@@ -140,5 +139,7 @@ def test_several_instances_take_as_long_as_one_with_its_share():
         }
     )
     once, fourfold = (project(scenario).to_json() for scenario in (one, four))
-    for key in ("step_time_s", "tokens_per_s_per_gpu", "mean_response_tokens"):
+    for answer in (once, fourfold):
+        answer["generation_s"] = answer["phases_s"]["generation"]
+    for key in ("generation_s", "mean_response_tokens"):
         assert fourfold[key]["mean"] == pytest.approx(once[key]["mean"], rel=1e-6)

@@ -47,7 +47,7 @@ def test_every_precision_of_a_profile_has_its_kernels(name):
     for choice in profile.kernel_choice.values():
         assert choice.gemm in profile.kernels.gemm
         assert choice.moe in profile.kernels.moe
-    assert set(profile.training.mfu) <= set(profile.kernel_choice)
+    assert set(profile.training.matrix_efficiency) <= set(profile.kernel_choice)
 
 
 def test_every_fitted_kernel_says_where_it_comes_from():

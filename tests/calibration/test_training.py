@@ -22,7 +22,7 @@ def test_a_profile_keeps_everything_but_its_training_section(tmp_path):
 
 def test_gpus_without_rows_take_h100s_coefficients():
     fits = fitted_training()
-    for name in ("h200_sxm", "h800", "h20", "a100_sxm"):
+    for name in ("h200_sxm", "h800_sxm", "h20_sxm", "a100_sxm"):
         assert fits[name].points == 0
         assert fits[name].matrix_efficiency["bf16"] == fits["h100_sxm"].matrix_efficiency["bf16"]
         assert "No rows on this GPU" in fits[name].source
