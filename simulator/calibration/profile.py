@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from simulator.calibration.attention import fit_decode, fit_prefill, grouped_rows, latent_rows
 from simulator.calibration.choices import CHOICES, GpuChoices
+from simulator.calibration.engine_numbers import with_engine_numbers, write_numbers
 from simulator.calibration.messages import (
     all_reduce_rows,
     exchange_rows,
@@ -13,8 +14,11 @@ from simulator.calibration.messages import (
     fit_exchange,
 )
 from simulator.calibration.products import fit_gemm, fit_moe, gemm_rows, moe_rows
+from simulator.calibration.software import fit_software
 from simulator.calibration.tables import tables_root
+from simulator.data_root import data_root
 from simulator.errors import CalibrationError
+from simulator.specs.catalog import find_profile, profile_names
 from simulator.specs.hardware import CachePrecision, Device, HardwareProfile, Kernels
 
 
@@ -42,12 +46,32 @@ def calibrate(gpu: str, output: Path) -> HardwareProfile:
 
 
 def read_datasheet(gpu: str) -> dict[str, Any]:
-    """The part of a profile that is not fitted: rates, links, software, training."""
+    """The part of a profile that is not fitted to kernel tables: rates, links, training, and the
+    engine's software with the numbers that serving measurements gave.
+    """
     from ruamel.yaml import YAML
 
     text = files("simulator.calibration").joinpath("datasheets", f"{gpu}.yaml").read_text("utf-8")
     sheet: dict[str, Any] = YAML(typ="safe").load(text)
-    return sheet
+    return {**sheet, "software": with_engine_numbers(gpu, sheet["software"])}
+
+
+def calibrate_software() -> list[HardwareProfile]:
+    """Refit the engine numbers of all shipped profiles to published serving measurements.
+
+    Writes the numbers and every shipped profile; kernels stay as they are.
+    """
+    write_numbers(fit_software())
+    profiles = []
+    for name in profile_names():
+        software = read_datasheet(name)["software"]
+        profile = find_profile(name)
+        profile = profile.model_copy(
+            update={"software": type(profile.software).model_validate(software)}
+        )
+        write_profile(profile, data_root() / "hardware_profiles" / f"{name}.yaml")
+        profiles.append(profile)
+    return profiles
 
 
 def fit_kernels(gpu: str, choices: GpuChoices, device: Device) -> Kernels:

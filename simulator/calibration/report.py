@@ -1,9 +1,10 @@
-"""The error of every fitted kernel as a table for people, from the profiles themselves."""
+"""What was fitted as tables for people, from the profiles themselves."""
 
 from collections.abc import Iterator, Sequence
 
 from simulator.specs.hardware import HardwareProfile
 from simulator.specs.kernels import Provenance
+from simulator.units import MICRO
 
 _HEADER = (
     "| kernel | precision | GPU | rows | held out | median | 90th percentile | measured kernel |",
@@ -39,3 +40,30 @@ def error_table(profiles: Sequence[HardwareProfile]) -> str:
         for name, precision, origin in provenances(profile)
     ]
     return "\n".join((*_HEADER, *rows))
+
+
+_ENGINE_FIELDS = (
+    "layer_s",
+    "quantise_s",
+    "prompt_layer_s",
+    "step_s",
+    "request_s",
+    "synchronous_step_s",
+    "synchronous_request_s",
+    "speculative_round_s",
+    "draft_pass_s",
+    "verify_token_s",
+)
+
+
+def software_table(profiles: Sequence[HardwareProfile]) -> str:
+    """Markdown table of the engine numbers in microseconds, one column a profile."""
+    names = [profile.name for profile in profiles]
+    rows = [
+        f"| {field} | "
+        + " | ".join(f"{getattr(profile.software, field) / MICRO:.4g}" for profile in profiles)
+        + " |"
+        for field in _ENGINE_FIELDS
+    ]
+    head = (f"| [us] | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|")
+    return "\n".join((*head, *rows))

@@ -8,7 +8,10 @@ import typer
 from simulator.errors import ScenarioError
 
 Name = Annotated[str, typer.Argument(help="A scenario, model or hardware profile.")]
-Gpu = Annotated[str, typer.Option("--gpu", help="GPU to fit, such as gb200.")]
+Gpu = Annotated[str | None, typer.Option("--gpu", help="GPU to fit, such as gb200.")]
+Software = Annotated[
+    bool, typer.Option("--software", help="Fit engine numbers of all profiles to serving instead.")
+]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Where to write; default: the profile.")
 ]
@@ -132,12 +135,18 @@ def schema() -> None:
     typer.echo(json.dumps(scenario_schema(), indent=2))
 
 
-def calibrate(gpu: Gpu, output: Output = None) -> None:
+def calibrate(gpu: Gpu = None, software: Software = False, output: Output = None) -> None:
     """Refit a hardware profile from measured kernel tables (extra: calibrate)."""
     from simulator.calibration import calibrate as refit
-    from simulator.calibration.report import error_table
+    from simulator.calibration.profile import calibrate_software
+    from simulator.calibration.report import error_table, software_table
     from simulator.data_root import data_root
 
+    if software == (gpu is not None) or (software and output is not None):
+        raise ScenarioError("say either --gpu NAME, with --output if wanted, or --software alone")
+    if gpu is None:
+        typer.echo(software_table(calibrate_software()))
+        return
     path = output or data_root() / "hardware_profiles" / f"{gpu}.yaml"
     if not path.parent.is_dir():
         raise ScenarioError(f"--output {path}: the folder {path.parent} does not exist")

@@ -3,9 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from simulator.errors import ScenarioError
+from simulator.validation import serving, verify
 from simulator.validation.cases import Case
 
-SOURCES: Mapping[str, Callable[[], list[Case]]] = {}
+SOURCES: Mapping[str, Callable[[], list[Case]]] = {
+    serving.SOURCE: serving.serving_cases,
+    verify.SOURCE: verify.verify_cases,
+}
 """Function that projects every row of a source, by its folder under ``scenarios/published``."""
 
 

@@ -109,7 +109,8 @@ def test_pipeline_stages_take_turns_on_micro_batches():
 def test_software_adds_to_kernels_and_ideal_leaves_it_out():
     measured = costs().round_cost(np.array([64.0]), np.array([1000.0]))
     ideal = costs(software=False).round_cost(np.array([64.0]), np.array([1000.0]))
-    expected = GB200.software.step_s + 64 * GB200.software.request_s
+    software = GB200.software
+    expected = software.step_s + 64 * software.request_s + QWEN_8B.num_layers * software.layer_s
     assert measured.total_s[0] - ideal.total_s[0] == pytest.approx(expected)
 
 
