@@ -17,7 +17,7 @@ from simulator.errors import ScenarioError
 _DOTS_PER_INCH = 100
 
 
-def prepare_folder(folder: Path) -> None:
+def prepare_folder(folder: Path, option: str = "--out") -> None:
     """Make the folder, before any work is done for it.
 
     Raises
@@ -32,7 +32,7 @@ def prepare_folder(folder: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise ScenarioError(
-            f"--out {folder}: cannot be written to ({error.strerror}); name a folder"
+            f"{option} {folder}: cannot be written to ({error.strerror}); name a folder"
         ) from error
 
 

@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from simulator.calibration.choices import CHOICES, SCALED, known_profiles
+from simulator.calibration.engine_numbers import with_engine_numbers, write_numbers
 from simulator.calibration.kernels import fit_kernels
 from simulator.calibration.scaling import scaled_exchange, scaled_kernels
+from simulator.calibration.software import fit_software
 from simulator.calibration.tables import tables_root
+from simulator.data_root import data_root
 from simulator.errors import CalibrationError
-from simulator.specs.catalog import find_profile
+from simulator.specs.catalog import find_profile, profile_names
 from simulator.specs.hardware import Device, HardwareProfile, Kernels, Network
 from simulator.specs.pretraining import training_of
 
@@ -46,15 +49,43 @@ def calibrate(name: str, output: Path) -> HardwareProfile:
 def read_datasheet(name: str) -> dict[str, Any]:
     """The part of a profile that kernel tables do not hold: rates, links, software, training.
 
-    Training is fitted on its own: see :mod:`simulator.calibration.training`.
+    Engine numbers and training are fitted on their own: see :mod:`simulator.calibration.software`
+    and :mod:`simulator.calibration.training`.
     """
+    sheet = _sheet(name)
+    return {
+        **sheet,
+        "software": with_engine_numbers(name, sheet["software"]),
+        "training": training_of(name).model_dump(mode="json"),
+    }
+
+
+def _sheet(name: str) -> dict[str, Any]:
+    """A datasheet as it is written, joined with the one that it is based on."""
     from ruamel.yaml import YAML
 
     text = files("simulator.calibration").joinpath(_DATASHEETS, f"{name}.yaml").read_text("utf-8")
     sheet: dict[str, Any] = YAML(typ="safe").load(text)
     base = sheet.pop(_BASE, None)
-    whole = _overlaid(read_datasheet(base), sheet) if base else sheet
-    return {**whole, "training": training_of(name).model_dump(mode="json")}
+    return _overlaid(_sheet(base), sheet) if base else sheet
+
+
+def calibrate_software() -> list[HardwareProfile]:
+    """Refit the engine numbers of all shipped profiles to published serving measurements.
+
+    Writes the numbers and every shipped profile; kernels stay as they are.
+    """
+    write_numbers(fit_software())
+    profiles = []
+    for name in profile_names():
+        software = read_datasheet(name)["software"]
+        profile = find_profile(name)
+        profile = profile.model_copy(
+            update={"software": type(profile.software).model_validate(software)}
+        )
+        write_profile(profile, data_root() / "hardware_profiles" / f"{name}.yaml")
+        profiles.append(profile)
+    return profiles
 
 
 def _overlaid(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

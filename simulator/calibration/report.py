@@ -1,4 +1,4 @@
-"""The error of every fitted kernel as tables for people, from the profiles themselves."""
+"""What was fitted as tables for people, from the profiles themselves."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
@@ -11,6 +11,7 @@ from simulator.specs.kernels import (
     PrefillAttentionFit,
     Provenance,
 )
+from simulator.units import MICRO
 
 KernelFit = GemmFit | MoeFit | DecodeAttentionFit | PrefillAttentionFit
 Name = TypeVar("Name", bound=str)
@@ -130,3 +131,30 @@ def summary(profiles: Sequence[HardwareProfile]) -> str:
         f"the median is {median:.1%} and the 90th percentile {p90:.1%}; {misses} classes are above "
         f"{MOST_MEDIAN_ERROR:.0%} or {MOST_P90_ERROR:.0%}."
     )
+
+
+_ENGINE_FIELDS = (
+    "layer_s",
+    "quantise_s",
+    "prompt_layer_s",
+    "step_s",
+    "request_s",
+    "synchronous_step_s",
+    "synchronous_request_s",
+    "speculative_round_s",
+    "draft_pass_s",
+    "verify_token_s",
+)
+
+
+def software_table(profiles: Sequence[HardwareProfile]) -> str:
+    """Markdown table of the engine numbers in microseconds, one column a profile."""
+    names = [profile.name for profile in profiles]
+    rows = [
+        f"| {field} | "
+        + " | ".join(f"{getattr(profile.software, field) / MICRO:.4g}" for profile in profiles)
+        + " |"
+        for field in _ENGINE_FIELDS
+    ]
+    head = (f"| [us] | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|")
+    return "\n".join((*head, *rows))

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from simulator.cli import calibrate, catalog, run
+from simulator.cli import calibrate, catalog, run, validate
 from simulator.errors import RollcastError
 
 BAD_INPUT = 2
@@ -24,6 +24,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("run")(run.run)
+app.command("validate")(validate.validate)
 app.command("models")(catalog.models)
 app.command("profiles")(catalog.profiles)
 app.command("scenarios")(catalog.scenarios)

@@ -15,6 +15,9 @@ Backend = Annotated[
     str, typer.Option("--backend", help="Engine whose kernels are fitted: vllm or sglang.")
 ]
 Everything = Annotated[bool, typer.Option("--all", help="Refit every known profile.")]
+Software = Annotated[
+    bool, typer.Option("--software", help="Fit engine numbers of all profiles to serving instead.")
+]
 Table = Annotated[
     list[str] | None,
     typer.Option(
@@ -38,6 +41,7 @@ def calibrate(
     gpu: Gpu = None,
     backend: Backend = "vllm",
     everything: Everything = False,
+    software: Software = False,
     table: Table = None,
     output: Output = None,
     plots: Plots = None,
@@ -46,6 +50,11 @@ def calibrate(
     from simulator.calibration.choices import profile_name
     from simulator.calibration.report import kernel_table
 
+    if software:
+        if everything or gpu or table or output or plots:
+            raise ScenarioError("--software fits every profile and goes with no other option")
+        _calibrate_software()
+        return
     if everything:
         _refuse_beside_all(gpu, table)
         _calibrate_all(output, plots)
@@ -57,6 +66,13 @@ def calibrate(
     typer.echo(kernel_table(profile))
     if plots is not None:
         _plot(profile, plots)
+
+
+def _calibrate_software() -> None:
+    from simulator.calibration.profile import calibrate_software
+    from simulator.calibration.report import software_table
+
+    typer.echo(software_table(calibrate_software()))
 
 
 def _refuse_beside_all(gpu: str | None, table: list[str] | None) -> None:

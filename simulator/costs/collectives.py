@@ -32,7 +32,7 @@ def all_reduce_s(profile: HardwareProfile, num_bytes: npt.ArrayLike, ranks: int)
         return np.zeros_like(size)
     network = profile.network
     inside = min(ranks, network.scale_up_gpus)
-    fit = _next_larger(profile.kernels.all_reduce, inside)
+    fit = measured_ranks(profile, inside)
     extension = _Extension(fit.ranks, inside)
     seconds = all_reduce_seconds(fit, size, extension.latency, extension.ring)
     domains = math.ceil(ranks / network.scale_up_gpus)
@@ -62,7 +62,9 @@ class _Extension:
         self.ring = ((larger - 1) / larger) / ((measured - 1) / measured)
 
 
-def _next_larger(fits: tuple[CollectiveFit, ...], ranks: int) -> CollectiveFit:
+def measured_ranks(profile: HardwareProfile, ranks: int) -> CollectiveFit:
+    """The fitted all-reduce that stands for this number of ranks: the next larger, or the last."""
+    fits = profile.kernels.all_reduce
     return next((fit for fit in fits if fit.ranks >= ranks), fits[-1])
 
 

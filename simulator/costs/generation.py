@@ -2,9 +2,11 @@
 
 A round is one iteration of the engine. With speculation it emits several tokens a sequence; what
 that is worth is acceptance, and not priced here. Engine software is charged beside the kernels in
-the ``measured`` mode: CPU work of a step, of each request, of each verified token. Launching is
-overlapped with the GPU, so launch times act as floors; beyond the captured CUDA-graph range every
-kernel is launched from the CPU and the floors are much higher.
+the ``measured`` mode: CPU work of a step, of each request, of each verified token, and the small
+kernels between the priced ones, a fixed time a layer. Launching is overlapped with the GPU, so
+launch times act as floors; beyond the captured CUDA-graph range every kernel is launched from the
+CPU and the floors are much higher. There, an iteration with prompts also takes longer by a fixed
+time a layer.
 """
 
 from dataclasses import dataclass
@@ -17,6 +19,21 @@ from simulator.costs.iteration import IterationShape, forward_pass, rank_batch
 from simulator.costs.layers import FloatArray, Target
 from simulator.specs.hardware import EngineSoftware
 from simulator.specs.speculation import SpeculationMethod
+
+
+def small_kernels_s(target: Target, software: EngineSoftware) -> float:
+    """Kernels of one pass that no table holds: ``L layer_s + products quantise_s`` [s].
+
+    Negative where the tables' own launches, which a graph of the whole model does not pay,
+    outweigh them. Experts quantise inside their kernel.
+    """
+    model = target.model
+    attention = 2 * model.num_layers * (target.attention_kernel == "nvfp4")
+    feedforward = 2 * model.num_dense_layers
+    if model.experts is not None and model.experts.num_shared_experts:
+        feedforward += 2 * model.num_expert_layers
+    products = attention + feedforward * (target.gemm_kernel == "nvfp4")
+    return model.num_layers * software.layer_s + products * software.quantise_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +101,10 @@ class GenerationCosts:
             software_s = (
                 software_s + software.speculative_round_s + software.verify_token_s * verified
             )
+        is_prompt = is_eager & (batch.prefill_tokens > 0)
+        prompt_s = np.where(is_prompt, self.target.model.num_layers * software.prompt_layer_s, 0.0)
+        small_s = np.where(batch.tokens > 0, small_kernels_s(self.target, software), 0.0)
+        kernels_s = kernels_s + small_s + prompt_s
         target_s = np.maximum(kernels_s, np.where(is_eager, software.eager_step_s, 0.0))
         return RoundCost(target_s, draft_s, software_s)
 
@@ -100,14 +121,13 @@ class GenerationCosts:
             )
             return look_up_s * batch.sequences
         floor_s: FloatArray | float = 0.0
+        small_s = 0.0
         if software is not None:
             floor_s = np.where(is_eager, software.eager_draft_pass_s, software.draft_pass_s)
+            small_s = small_kernels_s(self.drafter.target, software)
         verified = shape.sequences * self.query_tokens
-        first_s: FloatArray = np.maximum(draft_pass_s(self.drafter, batch, verified), floor_s)
-        if self.draft_length == 1:
-            return first_s
-        later = one_token_each(batch)
-        later_s: FloatArray = np.maximum(
-            draft_pass_s(self.drafter, later, shape.sequences), floor_s
-        )
-        return first_s + (self.draft_length - 1) * later_s
+        first_s = draft_pass_s(self.drafter, batch, verified) + small_s
+        later_s = draft_pass_s(self.drafter, one_token_each(batch), shape.sequences) + small_s
+        draft_s: FloatArray = np.maximum(first_s, floor_s)
+        later_s = np.maximum(later_s, floor_s)
+        return draft_s + (self.draft_length - 1) * later_s

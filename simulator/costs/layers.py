@@ -22,7 +22,7 @@ from simulator.costs.collectives import all_reduce_s, moe_all_to_all_s
 from simulator.costs.experts import moe_s
 from simulator.costs.operators import elementwise_s, gemm_s
 from simulator.specs.engine import KvPrecision
-from simulator.specs.hardware import HardwareProfile, Precision
+from simulator.specs.hardware import HardwareProfile, KernelPrecision, Precision
 from simulator.specs.model import GroupedQueryAttention, LatentAttention, ModelSpec
 from simulator.specs.parallelism import EngineParallelism
 
@@ -32,6 +32,8 @@ ACTIVATION_BYTES = 2.0
 """Activations travel in 16 bits between operators [bytes]."""
 _ELEMENTWISE_BYTES = 16.0
 """Norms, rotary embedding and activations, per hidden element and layer [bytes]."""
+_NORM_BYTES = 8.0
+"""Sums of squares of one token's queries and keys, in 32 bits [bytes]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,16 @@ class Target:
     parallelism: EngineParallelism
     precision: Precision
     kv_precision: KvPrecision
+
+    @property
+    def gemm_kernel(self) -> KernelPrecision:
+        """Kernel of dense products outside attention."""
+        return self.profile.kernel_choice[self.precision].gemm
+
+    @property
+    def attention_kernel(self) -> KernelPrecision:
+        """Kernel of attention's projections, which some checkpoints leave in 16 bits."""
+        return self.gemm_kernel if self.model.quantises_attention else "bf16"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +79,13 @@ class RankBatch:
 
 
 def attention_projections_s(target: Target, tokens: FloatArray) -> FloatArray:
-    """Query, key, value and output projections of all layers [s]."""
+    """Query, key, value and output projections of all layers [s].
+
+    With latent attention the down-projections of queries and keys are one product, copied on each
+    tensor rank; the up-projections that are absorbed into queries and outputs stay in 16 bits.
+    """
     model, ranks = target.model, target.parallelism.tensor
+    absorbed: list[tuple[float, float]] = []
     hidden, attention = model.hidden_size, model.attention
     match attention:
         case GroupedQueryAttention():
@@ -79,21 +96,21 @@ def attention_projections_s(target: Target, tokens: FloatArray) -> FloatArray:
         case LatentAttention():
             heads = attention.num_heads / ranks
             query_width = attention.qk_nope_head_dim + attention.qk_rope_head_dim
-            latent = attention.kv_lora_rank
+            latent, rank = attention.kv_lora_rank, attention.q_lora_rank
+            down = latent + attention.qk_rope_head_dim + (rank or 0)
             shapes = [
-                (latent + attention.qk_rope_head_dim, hidden),
-                (heads * latent, attention.qk_nope_head_dim),
-                (heads * attention.v_head_dim, latent),
+                (down, hidden),
+                (heads * query_width, rank or hidden),
                 (hidden, heads * attention.v_head_dim),
             ]
-            if attention.q_lora_rank is None:
-                shapes.append((heads * query_width, hidden))
-            else:
-                shapes += [
-                    (attention.q_lora_rank, hidden),
-                    (heads * query_width, attention.q_lora_rank),
-                ]
-    return model.num_layers * _gemms_s(target, tokens, shapes)
+            absorbed = [
+                (heads * latent, attention.qk_nope_head_dim),
+                (heads * attention.v_head_dim, latent),
+            ]
+    one_layer_s = _gemms_s(target, target.attention_kernel, tokens, shapes) + _gemms_s(
+        target, "bf16", tokens, absorbed
+    )
+    return model.num_layers * one_layer_s
 
 
 def attention_scores_s(target: Target, batch: RankBatch) -> FloatArray:
@@ -177,7 +194,7 @@ def dense_feedforward_s(target: Target, tokens: FloatArray) -> FloatArray:
         return np.zeros_like(tokens)
     width = model.dense_intermediate / target.parallelism.tensor
     shapes = [(2.0 * width, model.hidden_size), (model.hidden_size, width)]
-    return model.num_dense_layers * _gemms_s(target, tokens, shapes)
+    return model.num_dense_layers * _gemms_s(target, target.gemm_kernel, tokens, shapes)
 
 
 def expert_layers_s(target: Target, tokens: FloatArray, instance_tokens: FloatArray) -> FloatArray:
@@ -210,7 +227,8 @@ def expert_layers_s(target: Target, tokens: FloatArray, instance_tokens: FloatAr
     total = routed + gemm_s(profile, "bf16", tokens, experts.num_experts, hidden)
     if experts.num_shared_experts:
         width = experts.num_shared_experts * experts.shared_intermediate / ranks.tensor
-        total = total + _gemms_s(target, tokens, [(2.0 * width, hidden), (hidden, width)])
+        shapes = [(2.0 * width, hidden), (hidden, width)]
+        total = total + _gemms_s(target, target.gemm_kernel, tokens, shapes)
     if ranks.data > 1:
         gpus = ranks.tensor * ranks.data
         total = total + moe_all_to_all_s(
@@ -227,11 +245,17 @@ def expert_layers_s(target: Target, tokens: FloatArray, instance_tokens: FloatAr
 
 
 def tensor_reductions_s(target: Target, tokens: FloatArray) -> FloatArray:
-    """All-reduces after attention and dense feed-forward, and pipeline hand-overs [s]."""
+    """All-reduces after attention and dense feed-forward, and pipeline hand-overs [s].
+
+    A norm of queries and keys that spans all heads adds one of two sums of squares a token.
+    """
     model, ranks = target.model, target.parallelism
     num_bytes = ACTIVATION_BYTES * tokens * model.hidden_size
     count = model.num_layers + model.num_dense_layers
     total = count * all_reduce_s(target.profile, num_bytes, ranks.tensor)
+    if isinstance(model.attention, GroupedQueryAttention) and model.attention.norm_spans_heads:
+        squares_bytes = _NORM_BYTES * tokens
+        total = total + model.num_layers * all_reduce_s(target.profile, squares_bytes, ranks.tensor)
     if ranks.pipeline > 1:
         rate = target.profile.network.scale_up_bytes_per_s
         total = total + (ranks.pipeline - 1) * num_bytes / rate
@@ -250,8 +274,12 @@ def head_s(target: Target, rows: FloatArray) -> FloatArray:
     return gemm_s(target.profile, "bf16", rows, width, target.model.hidden_size)
 
 
-def _gemms_s(target: Target, tokens: FloatArray, shapes: list[tuple[float, float]]) -> FloatArray:
-    kernel = target.profile.kernel_choice[target.precision].gemm
+def _gemms_s(
+    target: Target,
+    kernel: KernelPrecision,
+    tokens: FloatArray,
+    shapes: list[tuple[float, float]],
+) -> FloatArray:
     total = np.zeros_like(tokens)
     for columns, inner in shapes:
         total = total + gemm_s(target.profile, kernel, tokens, columns, inner)

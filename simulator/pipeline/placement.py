@@ -150,7 +150,7 @@ def _costs(
 ) -> GenerationCosts:
     engine, speculation = resolved.scenario.engine, resolved.scenario.speculation
     is_ideal = engine.software == "ideal"
-    software = resolved.profile.software
+    software = resolved.profile.software.scheduled(engine.async_scheduling)
     return GenerationCosts(
         target=target,
         method=speculation.method,

@@ -1,8 +1,8 @@
 """Precision that a checkpoint's matrices are published in, told by ``quantization_config``.
 
-A config without that object is 16-bit. Which modules stay in 16 bits is not read from the file:
-:class:`~simulator.specs.model.ModelSpec` has one rule for all models. A side file such as
-``hf_quant_config.json`` is not seen here.
+A config without that object is 16-bit. Of the modules that stay in 16 bits only attention is read
+from the file; :class:`~simulator.specs.model.ModelSpec` has one rule for the others. A side file
+such as ``hf_quant_config.json`` is not seen here.
 """
 
 from simulator.specs.config_reader import ConfigReader
@@ -15,6 +15,18 @@ _WEIGHT_TYPES: dict[tuple[str, int], Precision] = {
     # With a 16-bit scale for 32 weights, 4-bit integers take the bytes of FP4.
     ("int", 4): "fp4",
 }
+
+
+_UNQUANTISED_KEYS = ("modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers")
+
+
+def quantises_attention(reader: ConfigReader) -> bool:
+    """Whether the projections of attention are quantised with the other matrices."""
+    quantization = reader.nested("quantization_config")
+    if quantization is None:
+        return True
+    kept = [str(name) for key in _UNQUANTISED_KEYS for name in quantization.items(key) or ()]
+    return not any("self_attn" in name for name in kept)
 
 
 def native_precision(reader: ConfigReader) -> Precision:

@@ -38,5 +38,8 @@ class Engine(FrozenModel):
     """Whether answers of one group share the prefill of their prompt."""
     software: Literal["measured", "ideal"] = "measured"
     """``measured`` charges launches and CPU work; ``ideal`` is the envelope without them."""
+    async_scheduling: bool = True
+    """Whether the engine schedules an iteration while the GPU computes the one before: vLLM from
+    0.14 on by default, SGLang, TensorRT-LLM."""
     captured_tokens: int | None = Field(default=None, gt=0)
     """CUDA-graph capture limit, tokens per iteration; default: the profile's [tokens]."""

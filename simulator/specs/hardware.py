@@ -107,12 +107,24 @@ class Kernels(FrozenModel):
 
 
 class EngineSoftware(FrozenModel):
-    """CPU work of the inference engine, and what launching kernels without CUDA graphs costs."""
+    """CPU work of the inference engine, and kernels that no table holds.
+
+    ``simulator.calibration.software`` fits what published serving measurements can tell.
+    """
 
     step_s: float = Field(ge=0)
-    """Scheduling, input preparation and sampling of one iteration [s]."""
+    """Work of one iteration that scheduling ahead cannot hide: sampling, input copies [s]."""
     request_s: float = Field(ge=0)
     """The same, for each running sequence [s]."""
+    synchronous_step_s: float = Field(default=0.0, ge=0)
+    """What an iteration takes more if the engine schedules while the GPU waits [s]."""
+    synchronous_request_s: float = Field(default=0.0, ge=0)
+    """The same, for each running sequence [s]."""
+    layer_s: float = 0.0
+    """Small kernels of one layer (norms, rotary embedding, cache write, activation), less the
+    graph launches that kernel tables hold and a graph of the whole model does not pay [s]."""
+    quantise_s: float = Field(default=0.0, ge=0)
+    """Quantising the input of one 4-bit matrix product, a kernel of its own [s]."""
     speculative_round_s: float = Field(ge=0)
     """What a speculative round adds to an iteration [s]."""
     verify_token_s: float = Field(ge=0)
@@ -121,6 +133,9 @@ class EngineSoftware(FrozenModel):
     """Least time of one forward pass of the drafter, inside the captured range [s]."""
     captured_tokens: int = Field(gt=0)
     """Tokens of an iteration up to which CUDA graphs are captured [tokens]."""
+    prompt_layer_s: float = Field(default=0.0, ge=0)
+    """What one layer takes more in an iteration that computes prompts beyond the captured range:
+    kernels launched from the CPU, and whatever else decoding alone does not show [s]."""
     eager_step_s: float = Field(ge=0)
     """Least time of the target's forward pass beyond the captured range [s]."""
     eager_draft_pass_s: float = Field(ge=0)
@@ -131,6 +146,17 @@ class EngineSoftware(FrozenModel):
     """The same, for each token of its context [s]."""
     source: str
     """Where these come from: measured, fitted on what, or assumed."""
+
+    def scheduled(self, is_ahead: bool) -> Self:
+        """With scheduling ahead of the GPU, as these numbers are, or in turns with it."""
+        if is_ahead:
+            return self
+        return self.model_copy(
+            update={
+                "step_s": self.step_s + self.synchronous_step_s,
+                "request_s": self.request_s + self.synchronous_request_s,
+            }
+        )
 
 
 class HardwareProfile(FrozenModel):

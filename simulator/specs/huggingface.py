@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from simulator.errors import ScenarioError
-from simulator.specs.checkpoint_precision import native_precision
+from simulator.specs.checkpoint_precision import native_precision, quantises_attention
 from simulator.specs.config_experts import count_expert_layers, experts_of_a_layer
 from simulator.specs.config_reader import ConfigReader
 from simulator.specs.model import GroupedQueryAttention, LatentAttention, ModelSpec
@@ -112,6 +112,7 @@ def model_from_config(config: Mapping[str, Any], name: str) -> ModelSpec:
             experts=experts if num_expert_layers else None,
             num_expert_layers=num_expert_layers,
             num_mtp_layers=next((reader.count(key) for key in _MTP_LAYERS if reader.has(key)), 0),
+            quantises_attention=quantises_attention(reader),
             native_precision=native_precision(reader),
             max_position_tokens=reader.size("max_position_embeddings"),
         )
@@ -192,6 +193,7 @@ def _attention(reader: ConfigReader, num_layers: int) -> GroupedQueryAttention |
         head_dim=head_dim,
         has_bias=reader.flag("attention_bias", kind.startswith("qwen2")),
         has_qk_norm=reader.flag("use_qk_norm", kind.startswith(("qwen3", "gemma3"))),
+        norm_spans_heads=reader.text("qk_norm_type") == "per_layer",
         window_tokens=window_tokens if windowed_layers else None,
         windowed_layers=windowed_layers,
     )

@@ -76,6 +76,8 @@ class ModelSpec(FrozenModel):
     """Layers with experts [1]."""
     num_mtp_layers: Layers = 0
     """Multi-token-prediction layers that the checkpoint carries [1]."""
+    quantises_attention: bool = True
+    """Whether quantised checkpoints also quantise the projections of attention."""
     native_precision: Precision = "bf16"
     """Precision that the matrices are published in; 4-bit integers count as ``fp4``."""
     max_position_tokens: Size
@@ -158,7 +160,8 @@ class ModelSpec(FrozenModel):
     @property
     def parameters(self) -> int:
         """Every weight of the model, without MTP layers [1]."""
-        return self._always_quantised + self.expert_parameters + self._never_quantised
+        quantised = self._quantised_parameters + self.expert_parameters
+        return quantised + self._unquantised_parameters
 
     @property
     def active_parameters(self) -> int:
@@ -173,7 +176,8 @@ class ModelSpec(FrozenModel):
     def active_matmul_parameters(self) -> int:
         """Weights that a token is multiplied with in the layers, without the output head [1]."""
         router = self.num_expert_layers * self.router_parameters_per_layer
-        return self._always_quantised + self.active_expert_parameters + router
+        matrices = self._attention_parameters + self._feedforward_parameters
+        return matrices + self.active_expert_parameters + router
 
     @property
     def mtp_parameters(self) -> int:
@@ -194,13 +198,13 @@ class ModelSpec(FrozenModel):
     def weight_bytes(self, precision: Precision) -> float:
         """Weights in memory [bytes].
 
-        Matrices of attention, feed-forward networks and experts take ``precision`` (``mxfp4``:
-        routed experts only); embedding, head, router, norms and biases stay in 16 bits, as
-        published quantised checkpoints do.
+        Matrices of feed-forward networks, experts and (unless told otherwise) attention take
+        ``precision`` (``mxfp4``: routed experts only); embedding, head, router, norms and biases
+        stay in 16 bits, as published quantised checkpoints do.
         """
-        quantised = WEIGHT_BYTES[precision] * self._always_quantised
-        unquantised = _UNQUANTISED_BYTES * self._never_quantised
-        return quantised + self.expert_weight_bytes(precision) + unquantised
+        quantised = WEIGHT_BYTES[precision] * self._quantised_parameters
+        rest = _UNQUANTISED_BYTES * self._unquantised_parameters
+        return quantised + self.expert_weight_bytes(precision) + rest
 
     def expert_weight_bytes(self, precision: Precision) -> float:
         """The part of ``weight_bytes`` that all routed experts take [bytes]."""
@@ -231,18 +235,30 @@ class ModelSpec(FrozenModel):
         return np.asarray(per_layer * layer_tokens, dtype=np.float64)
 
     @property
-    def _always_quantised(self) -> int:
+    def _quantised_parameters(self) -> int:
         """Matrices outside the routed experts that a quantised checkpoint quantises [1]."""
-        return (
-            self.num_layers * self.attention.projection_parameters(self.hidden_size)
-            + self.num_dense_layers * self.dense_feedforward_parameters_per_layer
-            + self.num_expert_layers * self.shared_expert_parameters_per_layer
-        )
+        attention = self._attention_parameters * self.quantises_attention
+        return self._feedforward_parameters + attention
 
     @property
-    def _never_quantised(self) -> int:
+    def _unquantised_parameters(self) -> int:
         """Embedding, head, routers, biases and norms (two a layer and a last one) [1]."""
         norms = (2 * self.num_layers + 1) * self.hidden_size
         vectors = self.num_layers * self.attention.vector_parameters
         router = self.num_expert_layers * self.router_parameters_per_layer
-        return self.embedding_parameters + self.head_parameters + router + norms + vectors
+        attention = self._attention_parameters * (not self.quantises_attention)
+        ends = self.embedding_parameters + self.head_parameters
+        return ends + attention + router + norms + vectors
+
+    @property
+    def _attention_parameters(self) -> int:
+        """Projections of attention in all layers [1]."""
+        return self.num_layers * self.attention.projection_parameters(self.hidden_size)
+
+    @property
+    def _feedforward_parameters(self) -> int:
+        """Dense feed-forward networks and shared experts of all layers [1]."""
+        return (
+            self.num_dense_layers * self.dense_feedforward_parameters_per_layer
+            + self.num_expert_layers * self.shared_expert_parameters_per_layer
+        )

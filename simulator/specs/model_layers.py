@@ -34,7 +34,9 @@ class GroupedQueryAttention(FrozenModel):
     has_bias: bool = False
     """Whether the query, key and value projections add a bias."""
     has_qk_norm: bool = False
-    """Whether queries and keys are normalised per head."""
+    """Whether queries and keys are normalised."""
+    norm_spans_heads: bool = False
+    """Whether that norm is over all heads at once, so that tensor ranks must exchange it."""
     window_tokens: Size | None = None
     """Tokens that a windowed layer attends to and caches; null: no layer is windowed [tokens]."""
     windowed_layers: Layers = 0
@@ -61,7 +63,10 @@ class GroupedQueryAttention(FrozenModel):
     def vector_parameters(self) -> int:
         """Biases and head norms of one layer [1]."""
         bias = (self.num_heads + 2 * self.num_kv_heads) * self.head_dim if self.has_bias else 0
-        return bias + (2 * self.head_dim if self.has_qk_norm else 0)
+        if not self.has_qk_norm:
+            return bias
+        heads = self.num_heads + self.num_kv_heads if self.norm_spans_heads else 2
+        return bias + heads * self.head_dim
 
     @property
     def kv_elements_per_token(self) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from simulator.errors import ScenarioError
+from simulator.validation import serving, verify
 from simulator.validation.cases import Case
 from simulator.validation.training import megatron_cases, torchtitan_cases
 from simulator.validation.weight_sync import weight_sync_cases
@@ -11,6 +12,8 @@ SOURCES: Mapping[str, Callable[[], list[Case]]] = {
     "megatron": megatron_cases,
     "torchtitan": torchtitan_cases,
     "weight_sync": weight_sync_cases,
+    serving.SOURCE: serving.serving_cases,
+    verify.SOURCE: verify.verify_cases,
 }
 """Function that projects every row of a source, by its folder under ``scenarios/published``."""
 

@@ -5,9 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from simulator.costs.collectives import all_reduce_s
 from simulator.costs.generation import GenerationCosts
 from simulator.costs.iteration import IterationShape, forward_pass
-from simulator.costs.layers import Target
+from simulator.costs.layers import Target, attention_projections_s, tensor_reductions_s
+from simulator.costs.operators import gemm_s
 from simulator.costs.round_table import RoundTable
 from simulator.specs.catalog import find_model, find_profile
 from simulator.specs.parallelism import EngineParallelism
@@ -109,7 +111,8 @@ def test_pipeline_stages_take_turns_on_micro_batches():
 def test_software_adds_to_kernels_and_ideal_leaves_it_out():
     measured = costs().round_cost(np.array([64.0]), np.array([1000.0]))
     ideal = costs(software=False).round_cost(np.array([64.0]), np.array([1000.0]))
-    expected = GB200.software.step_s + 64 * GB200.software.request_s
+    software = GB200.software
+    expected = software.step_s + 64 * software.request_s + QWEN_8B.num_layers * software.layer_s
     assert measured.total_s[0] - ideal.total_s[0] == pytest.approx(expected)
 
 
@@ -154,3 +157,100 @@ def test_the_table_keeps_the_step_at_the_end_of_the_captured_range():
     exact = priced.round_cost(sequences, context)
     assert exact.target_s[0] < exact.target_s[1] == GB200.software.eager_step_s
     assert table.round_s(sequences, context) == pytest.approx(exact.total_s, rel=1e-3)
+
+
+def engine(**numbers):
+    return GB200.software.model_copy(update={"layer_s": 0.0, "quantise_s": 0.0, **numbers})
+
+
+def priced_with(software, model=QWEN_8B, precision="bf16", prefill=0.0, **ranks):
+    priced = GenerationCosts(
+        target=target(model, precision=precision, **ranks),
+        method="none",
+        draft_length=0,
+        drafter=None,
+        software=software,
+        captured_tokens=512,
+    )
+    one = np.array([8.0])
+    return priced.round_cost(one, 500.0 * one, prefill * one, prefill**2 / 2 * one).target_s[0]
+
+
+def test_small_kernels_are_charged_once_a_layer():
+    extra = priced_with(engine(layer_s=1e-5)) - priced_with(engine())
+    assert extra == pytest.approx(QWEN_8B.num_layers * 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "products"),
+    [
+        # Four products a dense layer; Qwen's experts quantise inside their kernel, and so do
+        # DeepSeek's routed ones, while its shared expert and dense layers have two products each.
+        (QWEN_8B, 4 * 36),
+        (QWEN_235B, 2 * 94),
+        (DEEPSEEK, 2 * 61 + 2 * 61),
+        (GPT_OSS, 0),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_quantising_is_charged_for_each_4_bit_product(model, products):
+    ranks = {"tensor": 8, "expert": 8} if model.is_moe else {"tensor": 1}
+    extra = priced_with(engine(quantise_s=1e-5), model, "fp4", **ranks) - priced_with(
+        engine(), model, "fp4", **ranks
+    )
+    assert extra == pytest.approx(products * 1e-5)
+
+
+def test_iterations_with_prompts_beyond_the_captured_range_cost_more_a_layer():
+    slow = engine(prompt_layer_s=1e-3, eager_step_s=0.0)
+    fast = engine(prompt_layer_s=0.0, eager_step_s=0.0)
+    for prefill, charged in ((0.0, 0), (20.0, 0), (2_000.0, 36)):
+        extra = priced_with(slow, prefill=prefill) - priced_with(fast, prefill=prefill)
+        assert extra == pytest.approx(charged * 1e-3), prefill
+
+
+def test_scheduling_in_turns_adds_its_own_numbers():
+    software = GB200.software
+    turns = software.scheduled(is_ahead=False)
+    assert software.scheduled(is_ahead=True) is software
+    assert turns.step_s == software.step_s + software.synchronous_step_s
+    assert turns.request_s == software.request_s + software.synchronous_request_s
+
+
+def test_attention_that_a_checkpoint_leaves_in_16_bits_is_priced_so():
+    tokens = np.array([64.0])
+    plain, quantised, kept = (
+        attention_projections_s(target(model, precision=precision), tokens)[0]
+        for model, precision in (
+            (QWEN_8B, "bf16"),
+            (QWEN_8B, "fp4"),
+            (QWEN_8B.model_copy(update={"quantises_attention": False}), "fp4"),
+        )
+    )
+    assert kept == pytest.approx(plain)
+    assert quantised < plain
+
+
+def test_a_norm_over_all_heads_adds_an_all_reduce_a_layer():
+    minimax = find_model("MiniMax-M2.5")
+    per_head = minimax.model_copy(
+        update={"attention": minimax.attention.model_copy(update={"norm_spans_heads": False})}
+    )
+    tokens = np.array([64.0])
+    for ranks, layers in ((1, 0), (4, 62)):
+        extra = (
+            tensor_reductions_s(target(minimax, tensor=ranks), tokens)
+            - tensor_reductions_s(target(per_head, tensor=ranks), tokens)
+        )[0]
+        assert extra == pytest.approx(layers * all_reduce_s(GB200, 8.0 * 64.0, ranks))
+
+
+def test_latent_down_projections_are_copied_and_the_rest_is_split():
+    """On many ranks only the heads shrink: what is left is at least the copied product."""
+    tokens = np.array([64.0])
+    one, eight = (
+        attention_projections_s(target(DEEPSEEK, precision="fp8", tensor=ranks), tokens)[0]
+        for ranks in (1, 8)
+    )
+    copied = 61 * gemm_s(GB200, "fp8_block", 64.0, 1536 + 512 + 64, 7168)
+    assert copied < eight < one

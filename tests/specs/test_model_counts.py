@@ -55,6 +55,8 @@ TOTAL = {
     "DeepSeek-V3": Published("671", "arXiv 2412.19437, abstract"),
     # The report rounds to 1.04 T; the published weights add up to 1.03 T.
     "Kimi-K2": card("1030", "moonshotai/Kimi-K2-Instruct, size of the weights"),
+    "Kimi-K2.5": card("1030", "moonshotai/Kimi-K2-Instruct, whose language model it is"),
+    "MiniMax-M2.5": card("229", "MiniMaxAI/MiniMax-M2.5, size of the weights"),
     "gpt-oss-120b": Published("116.8", "arXiv 2508.10925, table 1: 116.83"),
 }
 
@@ -63,9 +65,11 @@ ACTIVE = {
     "Qwen3-235B-A22B": qwen3("22"),
     "DeepSeek-V3": Published("37", "arXiv 2412.19437, abstract"),
     "Kimi-K2": Published("32.6", "arXiv 2507.20534, table 2"),
+    "Kimi-K2.5": Published("32.6", "arXiv 2507.20534, table 2, of the same language model"),
 }
 
 ACTIVE_WITHOUT_EMBEDDING = {
+    "MiniMax-M2.5": card("10", "MiniMaxAI/MiniMax-M2.5, which does not say what it counts"),
     "gpt-oss-120b": Published("5.13", "arXiv 2508.10925, table 1, which counts the head only"),
 }
 
