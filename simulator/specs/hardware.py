@@ -145,6 +145,24 @@ class TrainingFit(FrozenModel):
     """Rows that the medians were taken over."""
 
 
+class ModelError(FrozenModel):
+    """How far prices are off: standard deviation of log(measured / modelled) of each kind [1].
+
+    Taken over the fitted cases of ``rollcast validate``; what was only validated has no part in it.
+    """
+
+    generation: float = Field(ge=0, le=2)
+    """Iterations of the engine."""
+    speculation: float = Field(ge=0, le=2)
+    """Rounds that verify, relative to rounds that decode."""
+    training: float = Field(ge=0, le=2)
+    """Log-probabilities and updates."""
+    weight_sync: float = Field(ge=0, le=2)
+    """Hand-over of weights."""
+    source: str
+    """Cases that these come from, or that they are assumed."""
+
+
 class HardwareProfile(FrozenModel):
     """One GPU with its links, kernels, engine software and training rates."""
 
@@ -166,6 +184,8 @@ class HardwareProfile(FrozenModel):
     """Engine software."""
     training: TrainingFit
     """Training rates."""
+    model_error: ModelError
+    """How far the prices are off."""
 
     def ideal(self) -> Self:
         """The envelope of the hardware: kernels at their fitted rates, launched in no time, and
