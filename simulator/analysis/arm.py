@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
+from simulator.analysis.model_error import StepShares, widened
 from simulator.pipeline.run import Replication, Runner
 from simulator.results.estimates import Estimate, estimate_mean, estimate_ratio
 from simulator.results.statistics import (
@@ -139,14 +140,36 @@ class Arm:
         """Mean over steps of what was summed over blocks."""
         return estimate_ratio(sums, self.block_steps)
 
+    @cached_property
+    def shares(self) -> StepShares:
+        """What the step rests on, for the error of the cost models."""
+        blocks, step = self._phase_blocks_s, float(self.step_blocks_s.sum())
+        share = {name: float(values.sum()) / step for name, values in blocks.items()}
+        resolved = self.runner.resolved
+        training = resolved.profile.training.error
+        return StepShares(
+            error=resolved.profile.model_error,
+            training_error=training.moe if resolved.model.is_moe else training.dense,
+            generation=share["exposed_generation"],
+            training=share["logprob"] + share["training"],
+            weight_sync=share["prepare"],
+            is_speculative=self.scenario.speculation.is_active,
+        )
+
     def phases(self) -> dict[str, Estimate]:
         """Seconds of each phase of a step, and of generation at its own pace."""
-        blocks = self._phase_blocks_s
-        order = ("data", "prepare", "generation", *PHASES[2:])
-        return {
-            name: self._mean(self.generation_blocks_s if name == "generation" else blocks[name])
-            for name in order
+        blocks = {**self._phase_blocks_s, "generation": self.generation_blocks_s}
+        shares = self.shares
+        sigmas = {
+            "data": 0.0,
+            "prepare": shares.error.weight_sync,
+            "generation": shares.generation_sigma,
+            "exposed_generation": shares.generation_sigma,
+            "reward": 0.0,
+            "logprob": shares.training_error,
+            "training": shares.training_error,
         }
+        return {name: widened(self._mean(blocks[name]), sigmas[name]) for name in sigmas}
 
     def estimates(self) -> dict[str, Estimate]:
         """Step time, throughput, shares, lengths and lag."""
@@ -154,10 +177,13 @@ class Arm:
         gpus = self.scenario.cluster.gpus
         exposed = self._phase_blocks_s["exposed_generation"]
         lags = [policy_lags(run.loop, self._steps).mean() for run in self.replications]
+        shares = self.shares
+        throughput = estimate_ratio(self._token_blocks, self.step_blocks_s * gpus)
+        share = widened(estimate_ratio(exposed, self.step_blocks_s), shares.share_sigma)
         return {
-            "step_time_s": self._mean(self.step_blocks_s),
-            "tokens_per_s_per_gpu": estimate_ratio(self._token_blocks, self.step_blocks_s * gpus),
-            "generation_share": estimate_ratio(exposed, self.step_blocks_s),
+            "step_time_s": widened(self._mean(self.step_blocks_s), shares.step_sigma),
+            "tokens_per_s_per_gpu": widened(throughput, shares.step_sigma),
+            "generation_share": Estimate(share.mean, share.low, min(share.high, 1.0)),
             "mean_response_tokens": self._mean(self._token_blocks / rollouts),
             "mean_policy_lag": estimate_mean(np.asarray(lags)),
         }
@@ -202,12 +228,20 @@ class Arm:
 
     def warnings(self) -> tuple[str, ...]:
         """Where the projection leaves firm ground."""
+        batches = [batch for run in self.replications for batch in run.batches]
+        warnings = list(
+            self.runner.placement.departures(
+                self._largest_batch(),
+                float(max(batch.sequence_tokens.max() for batch in batches)),
+                float(max(batch.prompt_tokens.max() for batch in batches)),
+            )
+        )
         blocks = self.step_blocks_s.size
-        warnings = []
         if blocks < _FEW_BLOCKS:
             warnings.append(
-                f"{blocks} independent block{'s' * (blocks > 1)} of steps: the interval is "
-                f"{'very uncertain' if blocks > 1 else 'missing'}; ask for more steps or seeds"
+                f"{blocks} independent block{'s' * (blocks > 1)} of steps: the share of chance in "
+                f"the interval is {'very uncertain' if blocks > 1 else 'missing'}; ask for more "
+                "steps or seeds"
             )
         cycle = self.averaging.block_steps
         if cycle > 1 and self.scenario.steps < _FEW_BLOCKS * cycle:

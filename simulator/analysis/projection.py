@@ -5,6 +5,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from simulator.analysis.arm import Arm, Averaging, simulate_arm
+from simulator.analysis.model_error import (
+    rollout_speedup_sigma,
+    step_speedup_sigma,
+    widened,
+)
 from simulator.results.estimates import Estimate, estimate_ratio
 from simulator.specs.catalog import resolve
 from simulator.specs.load import baseline_of
@@ -86,10 +91,7 @@ def project(scenario: Scenario, *, progress: Progress | None = None) -> Projecti
 def _projection(arm: Arm, base: Arm | None) -> Projection:
     estimates = dict(arm.estimates())
     if base is not None:
-        estimates["rollout_speedup"] = estimate_ratio(
-            base.generation_blocks_s, arm.generation_blocks_s
-        )
-        estimates["end_to_end_speedup"] = estimate_ratio(base.step_blocks_s, arm.step_blocks_s)
+        estimates |= _speedups(arm, base)
     return Projection(
         scenario=arm.scenario,
         phases_s=arm.phases(),
@@ -99,3 +101,34 @@ def _projection(arm: Arm, base: Arm | None) -> Projection:
         tables=arm.tables(),
         baseline=None if base is None else _projection(base, None),
     )
+
+
+def _speedups(arm: Arm, base: Arm) -> dict[str, Estimate]:
+    mine, theirs = arm.scenario, base.scenario
+    shares_engine = (mine.model, mine.cluster, mine.engine, mine.generation_gpus) == (
+        theirs.model,
+        theirs.cluster,
+        theirs.engine,
+        theirs.generation_gpus,
+    )
+    shares_trainer = (mine.model, mine.cluster, mine.training) == (
+        theirs.model,
+        theirs.cluster,
+        theirs.training,
+    )
+    rollout = estimate_ratio(base.generation_blocks_s, arm.generation_blocks_s)
+    step = estimate_ratio(base.step_blocks_s, arm.step_blocks_s)
+    return {
+        "rollout_speedup": widened(
+            rollout, rollout_speedup_sigma(base.shares, arm.shares, shares_engine=shares_engine)
+        ),
+        "end_to_end_speedup": widened(
+            step,
+            step_speedup_sigma(
+                base.shares,
+                arm.shares,
+                shares_engine=shares_engine,
+                shares_trainer=shares_trainer,
+            ),
+        ),
+    }

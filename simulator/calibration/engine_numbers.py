@@ -34,16 +34,33 @@ def host_of(gpu: str) -> str:
     raise CalibrationError(f"no engine numbers are fitted for {gpu}; known are {known}")
 
 
-def write_numbers(numbers: dict[str, dict[str, float]], output: Path = NUMBERS_FILE) -> None:
+def model_error() -> dict[str, Any]:
+    """How far prices of generation and weight sync are off, as profiles state it."""
+    from ruamel.yaml import YAML
+
+    kept: dict[str, Any] = YAML(typ="safe").load(NUMBERS_FILE.read_text(encoding="utf-8"))
+    return {
+        "generation": kept[_ERROR]["generation"],
+        "speculation": _SPECULATION_ERROR,
+        "weight_sync": _WEIGHT_SYNC_ERROR,
+        "source": _ERROR_SOURCE,
+    }
+
+
+def write_numbers(
+    numbers: dict[str, dict[str, float]], unseen_error: float, output: Path = NUMBERS_FILE
+) -> None:
     """Keep engine numbers where ``with_engine_numbers`` finds them."""
     from ruamel.yaml import YAML
 
     yaml = YAML()
     yaml.default_flow_style = False
-    plain = {host: {name: float(x) for name, x in of.items()} for host, of in numbers.items()}
+    plain: dict[str, dict[str, float]] = {
+        host: {name: float(x) for name, x in of.items()} for host, of in numbers.items()
+    }
     with output.open("w", encoding="utf-8") as stream:
         stream.write(_HEADER)
-        yaml.dump(plain, stream)
+        yaml.dump(plain | {_ERROR: {"generation": unseen_error}}, stream)
 
 
 def with_engine_numbers(gpu: str, software: dict[str, Any]) -> dict[str, Any]:
@@ -59,6 +76,15 @@ def with_engine_numbers(gpu: str, software: dict[str, Any]) -> dict[str, Any]:
     return {**software, **fitted[hosts[0]], "source": f"{_SOURCE} {software['source']}"}
 
 
+_ERROR = "model_error"
+_SPECULATION_ERROR = 0.08
+"""No verify pass but A100's was measured, and those are validation (assumed) [1]."""
+_WEIGHT_SYNC_ERROR = 0.52
+"""Half the logarithm of the ratio of the fastest to the slowest fitted sender [1]."""
+_ERROR_SOURCE = (
+    "Generation: serving rows of Qwen3-32B with engine numbers fitted without it. Speculation: "
+    "assumed. Weight sync: spread of the rates of measured senders."
+)
 _HEADER = """\
 # Written by `rollcast calibrate --software`; edits are lost when it runs again.
 # Seconds, by host. See docs/serving.md.

@@ -5,15 +5,22 @@ from pathlib import Path
 from typing import Any
 
 from simulator.calibration.choices import CHOICES, SCALED, known_profiles
-from simulator.calibration.engine_numbers import with_engine_numbers, write_numbers
+from simulator.calibration.engine_numbers import model_error, with_engine_numbers, write_numbers
 from simulator.calibration.kernels import fit_kernels
 from simulator.calibration.scaling import scaled_exchange, scaled_kernels
-from simulator.calibration.software import fit_software
+from simulator.calibration.software import fit_software, unseen_model_error
 from simulator.calibration.tables import tables_root
 from simulator.data_root import data_root
 from simulator.errors import CalibrationError
 from simulator.specs.catalog import find_profile, profile_names
-from simulator.specs.hardware import Device, HardwareProfile, Kernels, Network
+from simulator.specs.hardware import (
+    Device,
+    EngineSoftware,
+    HardwareProfile,
+    Kernels,
+    ModelError,
+    Network,
+)
 from simulator.specs.pretraining import training_of
 
 _DATASHEETS = "datasheets"
@@ -57,6 +64,7 @@ def read_datasheet(name: str) -> dict[str, Any]:
         **sheet,
         "software": with_engine_numbers(name, sheet["software"]),
         "training": training_of(name).model_dump(mode="json"),
+        "model_error": model_error(),
     }
 
 
@@ -75,13 +83,16 @@ def calibrate_software() -> list[HardwareProfile]:
 
     Writes the numbers and every shipped profile; kernels stay as they are.
     """
-    write_numbers(fit_software())
+    write_numbers(fit_software(), unseen_model_error())
     profiles = []
     for name in profile_names():
-        software = read_datasheet(name)["software"]
+        sheet = read_datasheet(name)
         profile = find_profile(name)
         profile = profile.model_copy(
-            update={"software": type(profile.software).model_validate(software)}
+            update={
+                "software": EngineSoftware.model_validate(sheet["software"]),
+                "model_error": ModelError.model_validate(sheet["model_error"]),
+            }
         )
         write_profile(profile, data_root() / "hardware_profiles" / f"{name}.yaml")
         profiles.append(profile)

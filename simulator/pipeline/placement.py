@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from simulator.costs.drafting import DraftNetwork, draft_network
+from simulator.costs.fit_range import LargestLoad, departures
 from simulator.costs.generation import GenerationCosts
 from simulator.costs.layers import Target
 from simulator.costs.memory import GenerationMemory, generation_memory
@@ -33,6 +34,20 @@ class Placement:
     memory: GenerationMemory
     costs: GenerationCosts
     limits: BatchLimits
+
+    def departures(
+        self, largest_batch: int, longest_tokens: float, prompt_tokens: float
+    ) -> tuple[str, ...]:
+        """Kernels whose fitted range a run leaves, given its largest batch and longest sequence."""
+        target = self.costs.target
+        load = LargestLoad(
+            sequences=float(largest_batch),
+            query_tokens=self.costs.query_tokens,
+            batched_tokens=self.limits.max_batched_tokens / target.parallelism.data,
+            context_tokens=longest_tokens,
+            prompt_tokens=prompt_tokens,
+        )
+        return departures(target, load)
 
 
 def place(resolved: ResolvedScenario, parallelism: EngineParallelism) -> Placement:

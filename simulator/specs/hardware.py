@@ -159,6 +159,23 @@ class EngineSoftware(FrozenModel):
         )
 
 
+class ModelError(FrozenModel):
+    """How far prices are off: standard deviation of log(measured / modelled) of each kind [1].
+
+    Taken over fitted cases of ``rollcast validate``, each model left out of the fit in turn where
+    possible; what was only validated has no part in it. Training states its own in ``training``.
+    """
+
+    generation: float = Field(ge=0, le=2)
+    """Iterations of the engine."""
+    speculation: float = Field(ge=0, le=2)
+    """Rounds that verify, relative to rounds that decode."""
+    weight_sync: float = Field(ge=0, le=2)
+    """Hand-over of weights."""
+    source: str
+    """Cases that these come from, or that they are assumed."""
+
+
 class HardwareProfile(FrozenModel):
     """One GPU with its links, kernels, engine software and training rates."""
 
@@ -180,6 +197,9 @@ class HardwareProfile(FrozenModel):
     """Engine software."""
     training: TrainingFit
     """Coefficients of training."""
+    """Training rates."""
+    model_error: ModelError
+    """How far the prices are off."""
 
     def ideal(self) -> Self:
         """The envelope of the hardware: kernels at their fitted rates, launched in no time, and

@@ -20,7 +20,7 @@ from simulator.specs.hardware import HardwareProfile, KernelChoice
 from simulator.specs.parallelism import EngineParallelism
 from simulator.units import KILO
 from simulator.validation.cases import Case, Role, published_rows
-from simulator.validation.uncertainty import kernel_sigma, log_spread
+from simulator.validation.uncertainty import kernel_sigma
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,12 +120,6 @@ def serving_cases() -> list[Case]:
     """Every row that a shipped profile can price."""
     setups = list(serving_setups())
     projected = [closed_loop_tpot_s(setup.costs(), setup.loop) for setup in setups]
-    fitted = [
-        np.log(setup.tpot_s / seconds)
-        for setup, seconds in zip(setups, projected, strict=True)
-        if setup.role == "fitted"
-    ]
-    engine_sigma = log_spread(np.concatenate(fitted)) if fitted else 0.0
     return [
         Case(
             source=SOURCE,
@@ -133,7 +127,7 @@ def serving_cases() -> list[Case]:
             metric=METRIC,
             published=float(measured),
             projected=float(seconds_of_row),
-            sigma=float(np.hypot(engine_sigma, sigma)),
+            sigma=float(np.hypot(setup.target.profile.model_error.generation, sigma)),
             role=setup.role,
         )
         for setup, seconds in zip(setups, projected, strict=True)
