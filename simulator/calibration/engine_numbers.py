@@ -58,9 +58,11 @@ def write_numbers(
     plain: dict[str, dict[str, float]] = {
         host: {name: float(x) for name, x in of.items()} for host, of in numbers.items()
     }
-    with output.open("w", encoding="utf-8") as stream:
+    draft = output.with_name(f".{output.name}.tmp")
+    with draft.open("w", encoding="utf-8") as stream:
         stream.write(_HEADER)
         yaml.dump(plain | {_ERROR: {"generation": unseen_error}}, stream)
+    draft.replace(output)
 
 
 def with_engine_numbers(gpu: str, software: dict[str, Any]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def calibrate(
         _calibrate_all(output, plots)
         return
     if gpu is None:
-        raise ScenarioError("--gpu or --all must say what to fit")
+        raise ScenarioError("--gpu, --all or --software must say what to fit")
     name = profile_name(gpu, backend)
     profile = _refit_own(name, table, output) if table else _refit(name, output)
     typer.echo(kernel_table(profile))

@@ -127,7 +127,8 @@ def test_the_step_is_the_sum_of_its_stages(gpus, speculation):
     assert phases == pytest.approx(expected, rel=1e-9)
     step = projection.estimates["step_time_s"]
     assert step.mean == pytest.approx(sum(expected.values()) + generation_s, rel=1e-9)
-    assert step.high - step.low == pytest.approx(0.0, abs=1e-9)
+    # Without chance, the interval holds the error of the cost models alone.
+    assert step.high * step.low == pytest.approx(step.mean**2, rel=1e-9)
 
 
 def test_several_instances_take_as_long_as_one_with_its_share():

@@ -82,9 +82,9 @@ def test_progress_counts_the_replications_of_both_arms():
     assert seen == [(done, 6) for done in range(1, 7)]
 
 
-def test_one_step_of_one_seed_is_a_point_and_says_so():
+def test_one_step_of_one_seed_tells_nothing_about_chance_and_says_so():
     arm = answer(steps=1, seeds=1, baseline=None)
-    assert arm["step_time_s"]["low"] == arm["step_time_s"]["high"]
+    assert arm["mean_response_tokens"]["low"] == arm["mean_response_tokens"]["high"]
     assert len(arm["warnings"]) == 1
-    assert "interval" in arm["warnings"][0]
+    assert "chance in the interval is missing" in arm["warnings"][0]
     assert answer(baseline=None)["warnings"] == []

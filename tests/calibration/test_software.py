@@ -131,7 +131,7 @@ def test_committed_numbers_are_the_fit():
 def test_numbers_are_written_the_same_twice(tmp_path, monkeypatch):
     numbers = {host: {"layer_s": np.float64(1e-6)} for host in HOSTS}
     for name in ("a", "b"):
-        write_numbers(numbers, tmp_path / name)
+        write_numbers(numbers, 0.1, tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     monkeypatch.setattr(engine_numbers, "NUMBERS_FILE", tmp_path / "a")
     assert with_engine_numbers("gb200", {"layer_s": 9.0, "source": "s"})["layer_s"] == 1e-6

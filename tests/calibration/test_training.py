@@ -14,8 +14,8 @@ SHIPPED = {name: entry.model_dump(mode="json") for name, entry in fitted_trainin
 def test_a_profile_keeps_everything_but_its_training_section(tmp_path):
     shipped = (data_root() / "hardware_profiles" / "h100_sxm.yaml").read_text(encoding="utf-8")
     stale = tmp_path / "h100_sxm.yaml"
-    head = shipped[: shipped.index("\ntraining:")]
-    stale.write_text(head + "\ntraining: {mfu: 0.4}\n", encoding="utf-8")
+    start, end = shipped.index("\ntraining:"), shipped.index("\nmodel_error:")
+    stale.write_text(shipped[:start] + "\ntraining: {mfu: 0.4}" + shipped[end:], encoding="utf-8")
     training.update_profile(stale, SHIPPED)
     assert stale.read_text(encoding="utf-8") == shipped
 

@@ -48,8 +48,8 @@ def test_each_departure_names_kernel_value_and_range(changes, fragments):
 
 
 def test_ranks_beyond_the_measured_collectives_are_told():
-    (sentence,) = departures(target(QWEN_8B, tensor=8), load())
-    assert "all-reduce: ranks 8" in sentence
+    (sentence,) = departures(target(QWEN_8B, tensor=32), load())
+    assert "all-reduce: ranks 32" in sentence
     found = departures(target(QWEN_235B, tensor=1, data=64, expert=64), load(sequences=4096.0))
     assert any("expert exchange: ranks 64" in sentence for sentence in found)
 
