@@ -56,8 +56,11 @@ def find_file(folder: str, reference: str) -> Path:
     suffix = _SUFFIXES[folder]
     path = Path(reference)
     if path.suffix in {".yaml", ".yml", ".json"} or path.exists():
-        inner = path / "config.json"
-        return inner if folder == "workloads/models" and inner.is_file() else path
+        if folder != "workloads/models" or not path.is_dir():
+            return path
+        if not (path / "config.json").is_file():
+            raise ScenarioError(f"model: the folder {reference} holds no config.json")
+        return path / "config.json"
     if reference in _names(folder):
         return data_root() / folder / f"{reference}{suffix}"
     near = get_close_matches(reference, _names(folder), n=3, cutoff=0.5)

@@ -78,6 +78,7 @@ OVERRIDES = {
     ),
     "mean far over the limit": ("workload.max_response_tokens=1", ["max_response_tokens", "limit"]),
     "baseline over other seeds": ("baseline={seeds: 3}", ["baseline", "seeds", "same draws"]),
+    "folder without a config": ("model=tests", ["model", "tests", "holds no config.json"]),
     "unknown model": ("model=Qwen9-1T", ["Qwen9-1T", "rollcast models"]),
     "unknown draft model": (
         "speculation={method: draft_model, draft_length: 3, acceptance_length: 2,"
