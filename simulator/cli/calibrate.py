@@ -27,6 +27,13 @@ Table = Annotated[
         "Needs --output.",
     ),
 ]
+LeaveOut = Annotated[
+    bool,
+    typer.Option(
+        "--leave-models-out",
+        help="Write nothing; print the errors of expert layers of models that were left out.",
+    ),
+]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="File to write, or folder with --all; default: shipped."),
@@ -45,6 +52,7 @@ def calibrate(
     table: Table = None,
     output: Output = None,
     plots: Plots = None,
+    leave_models_out: LeaveOut = False,
 ) -> None:
     """Refit hardware profiles from measured kernel tables (extra: calibrate)."""
     from simulator.calibration.choices import profile_name
@@ -62,6 +70,11 @@ def calibrate(
     if gpu is None:
         raise ScenarioError("--gpu, --all or --software must say what to fit")
     name = profile_name(gpu, backend)
+    if leave_models_out:
+        from simulator.calibration.left_out import left_out_table
+
+        typer.echo(left_out_table(name))
+        return
     profile = _refit_own(name, table, output) if table else _refit(name, output)
     typer.echo(kernel_table(profile))
     if plots is not None:
