@@ -46,6 +46,7 @@ ARGS ?= --all
 calibrate: $(VENV)/.installed-calibrate ## fit the hardware profiles anew (Linux, x86-64)
 	$(BIN)/python -m simulator.calibration.training
 	$(BIN)/rollcast calibrate $(ARGS)
+	$(BIN)/rollcast calibrate --software # what serving takes beyond these kernels
 
 # ------------------------------------------------------------------------------------- checks
 
