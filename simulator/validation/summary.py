@@ -29,12 +29,13 @@ class Summary:
 def summaries(cases: Sequence[Case]) -> list[Summary]:
     """One summary a source, metric and role, in the order of the cases."""
     return [
-        _summary(source, metric, role, members)
+        summary_of(source, metric, role, members)
         for source, metric, role, members in roles(list(cases))
     ]
 
 
-def _summary(source: str, metric: str, role: Role, members: Sequence[Case]) -> Summary:
+def summary_of(source: str, metric: str, role: Role, members: Sequence[Case]) -> Summary:
+    """Errors of these cases, taken together."""
     errors = np.array([case.relative_error for case in members])
     return Summary(
         source=source,

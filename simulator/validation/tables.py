@@ -3,11 +3,10 @@
 import sys
 from collections.abc import Sequence
 
-import numpy as np
-
 from simulator.errors import RollcastError
 from simulator.validation.cases import Case, Role
 from simulator.validation.sources import validation_cases
+from simulator.validation.summary import summary_of
 
 _HEADER = (
     "| source | role | subject | rows | median | 90th percentile | bias | inside 95% |",
@@ -40,11 +39,10 @@ def case_table(cases: Sequence[Case]) -> str:
 
 
 def _line(source: str, role: Role, subject: str, cases: Sequence[Case]) -> str:
-    errors = np.array([case.relative_error for case in cases])
-    inside = np.mean([case.is_inside for case in cases])
+    found = summary_of(source, cases[0].metric, role, cases)
     return (
-        f"| {source} | {role} | {subject} | {len(cases)} | {np.median(np.abs(errors)):.1%} | "
-        f"{np.quantile(np.abs(errors), 0.9):.1%} | {np.median(errors):+.1%} | {inside:.0%} |"
+        f"| {source} | {role} | {subject} | {found.cases} | {found.median_error:.1%} | "
+        f"{found.p90_error:.1%} | {found.bias:+.1%} | {found.inside_share:.0%} |"
     )
 
 
