@@ -12,13 +12,14 @@ Left out: KV blocks (memory is counted in tokens) and prefix memory shared insid
 import math
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
 
 from simulator.errors import InfeasibleError
+from simulator.rollout.batch import BatchPlan, BatchState
 from simulator.rollout.sequence import BatchLimits, Sequence
 
 FloatArray = npt.NDArray[np.float64]
@@ -26,51 +27,6 @@ IntArray = npt.NDArray[np.int64]
 
 _ADMISSION_RESERVE = 0.01
 """Share of KV memory that admission leaves free, as vLLM's watermark does; prevents thrashing."""
-
-
-@dataclass(slots=True)
-class BatchState:
-    """Sequences of one replica: decoding or prefilling (in order of admission) and waiting."""
-
-    running: list[Sequence] = field(default_factory=list)
-    waiting: deque[Sequence] = field(default_factory=deque)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the replica has nothing to do."""
-        return not self.running and not self.waiting
-
-
-@dataclass(frozen=True, slots=True)
-class BatchPlan:
-    """Iterations of a replica, as segments in which the batch does not change."""
-
-    iterations: IntArray
-    """Iterations of each segment, shape ``(segments,)`` [1]."""
-    sequences: IntArray
-    """Decoding sequences in each segment, shape ``(segments,)`` [1]."""
-    context_tokens: FloatArray
-    """Mean context of a decoding sequence half-way through, shape ``(segments,)`` [tokens]."""
-    context_spread: FloatArray
-    """Standard deviation of that mean over the segment's iterations [tokens]."""
-    prefill_tokens: IntArray
-    """Prompt tokens computed in each iteration of the segment, shape ``(segments,)`` [tokens]."""
-    prefill_context: FloatArray
-    """Sum over those tokens of the tokens they attend to, shape ``(segments,)`` [tokens^2]."""
-    waiting: IntArray
-    """Sequences waiting for admission in each segment, shape ``(segments,)`` [1]."""
-    completed: list[Sequence]
-    """Sequences in order of completion."""
-    completed_after: IntArray
-    """Segment at whose end each completes, shape ``(completed,)`` [1]."""
-    admitted: list[Sequence]
-    """Sequences in order of their first admission."""
-    admitted_before: IntArray
-    """Segment before which each is admitted, shape ``(admitted,)`` [1]."""
-    preemptions: int
-    """Sequences thrown out of memory [1]."""
-    end: BatchState
-    """What is left when the planned iterations are over."""
 
 
 def plan_batch(state: BatchState, limits: BatchLimits, until: int | None = None) -> BatchPlan:

@@ -15,7 +15,8 @@ import simpy
 
 from simulator.costs.round_table import RoundTable
 from simulator.results.recorder import BatchChunk, Recorder, RolloutChunk
-from simulator.rollout.batch_plan import BatchState, plan_batch
+from simulator.rollout.batch import BatchState
+from simulator.rollout.batch_plan import plan_batch
 from simulator.rollout.sequence import BatchLimits, Sequence
 from simulator.rollout.timeline import Timeline, price_plan
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from simulator.costs.generation import GenerationCosts
 from simulator.costs.layers import FloatArray
 from simulator.costs.round_table import RoundTable
-from simulator.rollout.batch_plan import BatchPlan, IntArray
+from simulator.rollout.batch import BatchPlan, IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.errors import InfeasibleError
-from simulator.rollout.batch_plan import BatchState, plan_batch
+from simulator.rollout.batch import BatchState
+from simulator.rollout.batch_plan import plan_batch
 from simulator.rollout.sequence import BatchLimits, Sequence
 from simulator.rollout.timeline import price_plan
 from tests.rollout.linear_table import LinearCosts, LinearTable
